@@ -1,0 +1,1 @@
+"""The application: it alone knows agents, files, models, terminals and protocols."""

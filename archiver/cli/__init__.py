@@ -1,0 +1,1 @@
+"""The commands. Each reads arguments, calls one flow, prints, and sets an exit code."""

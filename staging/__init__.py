@@ -1,0 +1,1 @@
+"""The review queue: what waits, who decides, what is promoted."""

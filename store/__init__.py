@@ -1,0 +1,1 @@
+"""What is kept. Knows nothing about how it was found."""

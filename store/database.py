@@ -1,0 +1,96 @@
+"""An opened archive database: connections, transactions, and the revision on disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+
+from store.errors import REPAIR, WwtError
+
+BUSY_MS = 15_000
+
+
+def revision_on_disk(path: Path) -> str | None:
+    """Schema revision of the file, or None where there is no database yet. Costs one read, no SQLAlchemy engine."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return None
+        raise WwtError("store.cannot_open", path=path, reason=error, exit_code=REPAIR) from error
+    except sqlite3.DatabaseError as error:
+        raise WwtError("store.not_a_database", path=path, exit_code=REPAIR) from error
+    return str(row[0]) if row else None
+
+
+def engine(path: Path) -> Engine:
+    """An engine whose every transaction is BEGIN IMMEDIATE.
+
+    A deferred transaction that reads and then writes fails at once when another writer was faster;
+    an immediate one waits its turn.
+    """
+    made = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_MS / 1000})
+
+    @event.listens_for(made, "connect")
+    def _connect(connection: Any, record: Any) -> None:
+        connection.isolation_level = None
+        for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(made, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return made
+
+
+class Database:
+    """The truth about what was said and what is known. One writer at a time; others wait."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._engine = engine(path)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One unit of work: all of it lands, or none of it does."""
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except Exception as error:
+            raise translated(error, self.path) from error
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file, so that what was deleted is in neither."""
+        with self._engine.connect() as connection:
+            connection.execute(text("COMMIT"))
+            connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+            connection.execute(text("BEGIN"))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def translated(error: Exception, path: Path) -> Exception:
+    """The same trouble as a WwtError where a person can do something about it."""
+    cause = getattr(error, "orig", None) or error
+    if not isinstance(cause, sqlite3.Error):
+        return error
+    reason = str(cause)
+    if "full" in reason:
+        return WwtError("store.disk_full", path=path)
+    if "readonly" in reason or "unable to open" in reason:
+        return WwtError("store.read_only", path=path)
+    if "locked" in reason:
+        return WwtError("store.locked", path=path)
+    if "malformed" in reason or "not a database" in reason:
+        return WwtError("store.not_a_database", path=path, exit_code=REPAIR)
+    return error

@@ -1,0 +1,21 @@
+"""Every test has a throw-away WWT_HOME and user home; nothing of this machine's real agents is ever read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+AGENT_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCLAW_STATE_DIR", "HERMES_HOME", "WWT_HOOK_ACTIVE")
+
+
+@pytest.fixture(autouse=True)
+def wwt_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    user = tmp_path / "user"
+    user.mkdir()
+    monkeypatch.setenv("HOME", str(user))
+    monkeypatch.setenv("WWT_HOME", str(tmp_path / "wwt"))
+    monkeypatch.setenv("WWT_LANG", "en")
+    for name in AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "wwt"
