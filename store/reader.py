@@ -7,13 +7,56 @@ query here against a migrated database, so a column that moves is noticed.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from store.errors import REPAIR, WwtError
+from store.records import SafeText
 
 BUSY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownEntry:
+    """An active entry as recall ranks it."""
+
+    uid: str
+    type: str
+    summary: SafeText
+    detail: SafeText
+    project_id: int | None
+    scope: str
+    decided_by: str
+    reviewed_at: int
+    uses: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as lists show it. Times are UTC ms; `turns` counts what was said, without tool errors."""
+
+    id: int
+    agent: str
+    external_id: str
+    project: str
+    title: SafeText | None
+    cwd: str | None
+    branch: str | None
+    started_at: int | None
+    ended_at: int | None
+    status: str
+    is_subagent: bool
+    turns: int
+
+
+_SESSIONS = """
+SELECT s.id, s.agent, s.external_id, coalesce(p.name, '') AS project, s.title, s.cwd, s.git_branch, s.started_at, s.ended_at,
+       s.status, s.is_subagent, (SELECT count(*) FROM turn t WHERE t.session_id = s.id AND t.role <> 'tool') AS turns
+FROM session s LEFT JOIN project p ON p.id = s.project_id
+"""
 
 
 def marks(values: Iterable[object]) -> str:
@@ -40,3 +83,106 @@ class Reader:
 
     def close(self) -> None:
         self._db.close()
+
+    # --- projects ---
+
+    def project_of_paths(self, paths: Sequence[str]) -> int | None:
+        """The project known by the first of these paths that any project is known by."""
+        for path in paths:
+            found = self.rows("SELECT project_id FROM project_path WHERE path = ? UNION SELECT id FROM project WHERE key = ?", (path, path))
+            if found:
+                return int(found[0][0])
+        return None
+
+    def projects(self) -> list[sqlite3.Row]:
+        """id, key and name of every project."""
+        return self.rows("SELECT id, key, name FROM project ORDER BY name, key")
+
+    # --- recall ---
+
+    def known_entries(self, project_id: int | None) -> list[KnownEntry]:
+        """The active entries of a project, and the global ones."""
+        found = self.rows(
+            """
+            SELECT e.uid, e.type, e.summary, e.detail, e.project_id, e.scope, e.decided_by, e.reviewed_at, e.uses,
+                   (SELECT group_concat(t.name, char(31)) FROM entry_tag et JOIN tag t ON t.id = et.tag_id WHERE et.entry_id = e.id) AS tags
+            FROM entry e WHERE e.status = 'active' AND (e.project_id = ? OR e.scope = 'global')
+            """,
+            (project_id,),
+        )
+        return [
+            KnownEntry(
+                row["uid"], row["type"], SafeText(row["summary"]), SafeText(row["detail"]), row["project_id"], row["scope"],
+                row["decided_by"], row["reviewed_at"], row["uses"], tuple((row["tags"] or "").split(chr(31))) if row["tags"] else (),
+            )
+            for row in found
+        ]  # fmt: skip
+
+    def tag_counts(self) -> dict[str, int]:
+        """How many active entries carry each tag."""
+        found = self.rows(
+            """
+            SELECT t.name, count(*) FROM tag t JOIN entry_tag et ON et.tag_id = t.id JOIN entry e ON e.id = et.entry_id
+            WHERE e.status = 'active' GROUP BY t.name ORDER BY count(*) DESC, t.name
+            """
+        )
+        return {row[0]: row[1] for row in found}
+
+    def recent_tags(self, project_id: int | None, limit: int = 5) -> set[str]:
+        """Tags of the entries that the project's last sessions gave."""
+        found = self.rows(
+            """
+            SELECT DISTINCT t.name FROM tag t JOIN entry_tag et ON et.tag_id = t.id JOIN entry e ON e.id = et.entry_id
+            WHERE e.session_id IN (SELECT id FROM session WHERE project_id = ? ORDER BY ended_at DESC LIMIT ?)
+            """,
+            (project_id, limit),
+        )
+        return {row[0] for row in found}
+
+    def last_session(self, project_id: int) -> SessionRow | None:
+        found = self.sessions("WHERE s.project_id = ? AND s.is_subagent = 0 AND s.status <> 'deleted' ORDER BY s.ended_at DESC LIMIT 1", (project_id,))
+        return found[0] if found else None
+
+    # --- sessions ---
+
+    def sessions(self, where: str, parameters: Sequence[Any] = ()) -> list[SessionRow]:
+        """Sessions chosen by the rest of a SELECT, which callers write with `?` for every value."""
+        return [
+            SessionRow(
+                row["id"], row["agent"], row["external_id"], row["project"], None if row["title"] is None else SafeText(row["title"]),
+                row["cwd"], row["git_branch"], row["started_at"], row["ended_at"], row["status"], bool(row["is_subagent"]), row["turns"],
+            )
+            for row in self.rows(_SESSIONS + where, parameters)
+        ]  # fmt: skip
+
+    def turns(self, session_id: int) -> list[sqlite3.Row]:
+        """Every turn of a session with those it shares, in order: ord, role, kind, state, text, time, and whether it is its own."""
+        return self.rows(
+            """
+            SELECT t.ord, t.role, t.kind, t.state, t.text, t.time, t.session_id = :id AS own FROM turn t
+            WHERE t.session_id = :id OR t.id IN (SELECT turn_id FROM turn_seen WHERE session_id = :id)
+            ORDER BY own, t.session_id, t.ord
+            """,
+            {"id": session_id},
+        )
+
+    # --- standing ---
+
+    def counts(self) -> dict[str, int]:
+        """How much is kept: sessions, turns, chunks and active entries."""
+        found = self.rows(
+            """
+            SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM turn) AS turns,
+                   (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM entry WHERE status = 'active') AS entries
+            """
+        )[0]
+        return dict(found)
+
+    def files(self) -> dict[tuple[str, str], sqlite3.Row]:
+        """Every known transcript file by agent and path: size, mtime_ns, parser_version, segment, missing_since."""
+        found = self.rows("SELECT agent, path, size, mtime_ns, parser_version, segment, missing_since FROM source_file")
+        return {(row["agent"], row["path"]): row for row in found}
+
+    def meta(self, key: str) -> str | None:
+        found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return str(found[0][0]) if found else None

@@ -1,0 +1,313 @@
+"""Bringing transcripts into the archive: parse, mask, store, chunk; one transaction a file, O(new bytes) work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+
+from archiver.chunk import chunk_turns
+from archiver.project import project_key
+from archiver.transcript import (
+    About,
+    Extend,
+    Found,
+    Outcome,
+    Progress,
+    RawTurn,
+    Reread,
+    Retract,
+    Source,
+    Title,
+    Unreadable,
+    Upsert,
+)
+from store import chunks, projects, sessions
+from store.database import Database
+from store.records import Conversation, Fact, Role, SafeText, State, Status, Turn, now_ms
+
+Redact = Callable[[str], SafeText]
+
+PROBE = 4096
+"""Bytes at the head of a file, and before the offset, that must still be the same for a parse to resume."""
+
+BATCH = 256
+SUMMARY_RANK = 1
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What reading one file came to. `session_ids` are the sessions it changed."""
+
+    path: Path
+    bytes_read: int = 0
+    turns_added: int = 0
+    chunks_added: int = 0
+    session_ids: set[int] = field(default_factory=set)
+    unreadable: list[Unreadable] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A file's size, clock and probes at the moment it was opened, and what the probes cost to read."""
+
+    size: int
+    mtime_ns: int
+
+
+def snapshot(path: Path) -> Snapshot:
+    stat = path.stat()
+    return Snapshot(stat.st_size, stat.st_mtime_ns)
+
+
+def ingest_file(database: Database, source: Source, found: Found, redact: Redact, *, final: bool) -> FileReport:
+    """Store what is new in one file. All of it lands or none; running it again changes nothing."""
+    report = FileReport(found.path)
+    now = snapshot(found.path)
+    with database.transaction() as tx:
+        row = sessions.file_row(tx, source.agent, redact(str(found.path)))
+    progress, probed = _resume(found.path, row, source.parser_version)
+    try:
+        with database.transaction() as tx:
+            _Filing(tx, source, found, redact, report).run(
+                progress, now, final=final, replaced=row is not None and progress.offset == 0
+            )
+    except Reread:
+        report = FileReport(found.path, bytes_read=report.bytes_read)
+        with database.transaction() as tx:
+            _Filing(tx, source, found, redact, report).run(Progress(), now, final=final, replaced=False)
+    report.bytes_read += probed
+    return report
+
+
+def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tuple[Progress, int]:
+    """Where to go on reading, and the bytes read to find out: only where the bytes already read are still the same."""
+    if row is None or row.parser_version != parser_version or not row.offset or path.suffix == ".zst":
+        return Progress(), 0
+    head, tail = probes(path, row.offset)
+    if (head, tail) != (row.head_hash, row.tail_hash):
+        return Progress(), 2 * PROBE
+    saved = json.loads(row.state)
+    return Progress(row.offset, saved["line"], saved["state"]), min(row.offset, PROBE) * 2
+
+
+def probes(path: Path, offset: int) -> tuple[str, str]:
+    """Hashes of the first bytes of a file, and of those right before `offset`."""
+    with path.open("rb") as file:
+        head = file.read(min(PROBE, offset))
+        file.seek(max(0, offset - PROBE))
+        tail = file.read(min(PROBE, offset))
+    return hashlib.sha256(head).hexdigest()[:32], hashlib.sha256(tail).hexdigest()[:32]
+
+
+class _Filing:
+    """One parse on its way into one transaction."""
+
+    def __init__(self, tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport) -> None:
+        self.tx, self.source, self.found, self.redact, self.report = tx, source, found, redact, report
+        self.path = redact(str(found.path))
+        self.session_id: int | None = None
+        self.external_id = SafeText("")
+        self.change = sessions.Change()
+        self.retitled = False
+        self.forgotten: int | None = None
+        self.waiting: list[sessions.NewTurn] = []
+        self.facts: list[dict[str, Any]] = []
+        self.titles: list[Title] = []
+
+    def run(self, progress: Progress, now: Snapshot, *, final: bool, replaced: bool) -> None:
+        file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._columns(now))
+        if replaced:
+            sessions.detach_turns(self.tx, file_id)
+        self.file_id = file_id
+        parse = self.source.parse(self.found, progress, final=final)
+        try:
+            for event in parse:
+                self._take(event)
+        finally:
+            self.report.bytes_read += parse.bytes_read
+        self._flush()
+        self._finish(parse.progress)
+
+    def _columns(self, now: Snapshot) -> dict[str, Any]:
+        return {"segment": self.found.segment, "size": now.size, "mtime_ns": now.mtime_ns}
+
+    def _take(self, event: object) -> None:
+        match event:
+            case Upsert(turn):
+                self._turn(turn)
+            case Extend(key, text):
+                self._flush()
+                if (more := self.redact(text).strip()) and self.session_id is not None:
+                    sessions.extend_turn(
+                        self.tx, self.source.agent, self.session_id, self.external_id, key, more, self.change
+                    )
+            case Retract(key):
+                self._flush()
+                if self.session_id is not None:
+                    sessions.retract_turn(
+                        self.tx, self.source.agent, self.session_id, self.external_id, key, self.change
+                    )
+            case Outcome():
+                row = {"key": event.key, "after_turn": event.after, "kind": event.kind, "ok": int(event.ok)}
+                self.facts.append({**row, "label": self.redact(event.label), "time": event.time})
+            case Title():
+                self.titles.append(event)
+            case Unreadable():
+                self.report.unreadable.append(event)
+            case About():
+                self._about(event)
+
+    def _turn(self, raw: RawTurn) -> None:
+        if self.forgotten is not None and (raw.time is None or raw.time <= self.forgotten):
+            return
+        new = masked(raw, self.redact)
+        if new.text:
+            self.waiting.append(new)
+        if len(self.waiting) >= BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self.waiting and self.session_id is not None:
+            sessions.put_turns(
+                self.tx, self.source.agent, self.session_id, self.external_id, self.file_id, self.waiting, self.change
+            )
+        self.waiting = []
+
+    def _about(self, about: About) -> None:
+        if self.session_id is None:
+            self.external_id = self.redact(about.external_id)
+            self.session_id = sessions.ensure(self.tx, self.source.agent, self.external_id)
+            self.forgotten = sessions.forgotten_up_to(self.tx, self.source.agent, self.external_id)
+        known = sessions.get(self.tx, self.session_id)
+        values: dict[str, Any] = {
+            "git_branch": self._safe(about.branch),
+            "is_subagent": int(about.is_subagent) or None,
+            "status": self._status(about, Status(known.status)),
+        }
+        if known.cwd is None and about.cwd:
+            values["cwd"] = self._safe(about.cwd)
+            values["project_id"] = self._project(about.cwd)
+            self.retitled = True
+        if about.parent and known.parent_id is None:
+            parent = sessions.ensure(self.tx, self.source.agent, self.redact(about.parent))
+            values["parent_id"] = parent if parent != self.session_id else None
+        sessions.refine(self.tx, self.session_id, **values)
+        sessions.widen(self.tx, self.session_id, about.first_time, about.last_time)
+
+    def _safe(self, text: str | None) -> SafeText | None:
+        return self.redact(text) if text else None
+
+    def _project(self, cwd: str) -> int:
+        key, name = project_key(cwd)
+        return projects.ensure(self.tx, self.redact(key), self.redact(name), self.redact(cwd))
+
+    def _status(self, about: About, held: Status) -> str | None:
+        if self.found.session_status is not Status.ACTIVE:
+            return self.found.session_status.value
+        if about.ended:
+            return Status.ENDED.value
+        # An id that was deleted and is in use again.
+        return Status.ACTIVE.value if held is Status.DELETED else None
+
+    def _finish(self, progress: Progress) -> None:
+        offset, path = progress.offset, self.found.path
+        head, tail = probes(path, offset) if offset and path.suffix != ".zst" else ("", "")
+        state = json.dumps({"line": progress.line, "state": progress.state}, separators=(",", ":"))
+        columns: dict[str, Any] = {"head_hash": head, "tail_hash": tail, "offset": offset, "parser_state": state}
+        columns |= {"parser_version": self.source.parser_version, "session_id": self.session_id}
+        sessions.update_file(self.tx, self.file_id, columns)
+        if self.session_id is None:
+            return
+        self._settle_titles()
+        sessions.put_outcomes(self.tx, self.session_id, self.facts)
+        if self.change.any or self.facts:
+            sessions.refine(self.tx, self.session_id, changed_at=now_ms())
+        self.report.turns_added += self.change.added
+        if self.change.any:
+            self.report.session_ids.add(self.session_id)
+            self.report.chunks_added += rechunk(self.tx, self.session_id, self.change)
+        if self.retitled:
+            chunks.reindex(self.tx, self.session_id)
+
+    def _settle_titles(self) -> None:
+        assert self.session_id is not None
+        for title in self.titles:
+            text = self.redact(title.text).strip()
+            if not text:
+                continue
+            if title.leaf is None:
+                self.retitled |= sessions.offer_title(self.tx, self.session_id, text, title.rank)
+            else:
+                sessions.wait_title(self.tx, self.source.agent, title.leaf, text)
+        for changed in sessions.settle_titles(self.tx, SUMMARY_RANK):
+            chunks.reindex(self.tx, changed)
+
+
+def masked(raw: RawTurn, redact: Redact) -> sessions.NewTurn:
+    return sessions.NewTurn(raw.key, raw.pos, raw.role, raw.kind, redact(raw.text).strip(), raw.time, raw.state)
+
+
+def rechunk(tx: Connection, session_id: int, change: sessions.Change) -> int:
+    """Bring a session's chunks up to its turns, from the first turn that changed on. Returns how many were added."""
+    moved = sessions.renumber(tx, session_id)
+    altered = sessions.first_ord(tx, change.altered)
+    first = min((number for number in (moved, altered) if number is not None), default=None)
+    if first is None and not change.altered:
+        return 0
+    # A turn that was taken back leaves no number of its own, so where nothing moved up the whole session is done anew.
+    start = _restart(tx, session_id, first or 1)
+    old = chunks.of_session(tx, session_id, from_ord=start)
+    context = sessions.last_prompt_before(tx, session_id, start)
+    pieces = [piece for piece in chunk_turns(sessions.turns_from(tx, session_id, context)) if piece.first_ord >= start]
+    return chunks.replace(tx, session_id, old, pieces)
+
+
+def _restart(tx: Connection, session_id: int, first: int) -> int:
+    """Number of the turn where the first window begins that turn `first` may change: one that holds it, or the last before it."""
+    held = [row for row in chunks.of_session(tx, session_id) if row.role == "speech"]
+    reaching = [row.first_ord for row in held if row.first_ord <= first <= row.last_ord + 1]
+    earlier = [row.first_ord for row in held if row.last_ord + 1 < first]
+    return min(reaching, default=max(earlier, default=1))
+
+
+def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversation, FileReport, About | None]:
+    """A session read from one file without storing anything: what a deleted session is mined from."""
+    report = FileReport(found.path)
+    turns: dict[str, sessions.NewTurn] = {}
+    facts: list[Fact] = []
+    title, about = SafeText(""), None
+    parse = source.parse(found, Progress(), final=True)
+    for event in parse:
+        match event:
+            case Upsert(raw):
+                turns[raw.key] = masked(raw, redact)
+            case Extend(key, text) if key in turns:
+                turns[key] = replace(turns[key], text=SafeText.joined("\n\n", (turns[key].text, redact(text))))
+            case Retract(key):
+                turns.pop(key, None)
+            case Outcome():
+                facts.append(Fact(event.after, event.kind, event.ok, redact(event.label), event.time))
+            case Title(text, _, None):
+                title = redact(text)
+            case About():
+                about = event
+            case Unreadable():
+                report.unreadable.append(event)
+            case _:
+                pass
+    report.bytes_read = parse.bytes_read
+    live = sorted(
+        (turn for turn in turns.values() if turn.state is State.LIVE and turn.text), key=lambda turn: turn.pos
+    )
+    numbered = tuple(
+        Turn(new.key, number, Role(new.role), new.kind, new.text, new.time) for number, new in enumerate(live, 1)
+    )
+    project = project_key(about.cwd)[1] if about and about.cwd else ""
+    session = redact(about.external_id) if about else SafeText("")
+    return Conversation(source.agent, session, redact(project), title, numbered, tuple(facts)), report, about

@@ -1,0 +1,174 @@
+"""Rules made ready to run, and the question they answer: does this one speak of this sentence?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rules.predicates import Morph, Predicate, predicates
+from rules.schema import FAMILY, Cue, Family, Guard, Loanword, Move, Reading, Rule, Tag, Verb
+from rules.sentences import CODE, QUOTED, Sentence
+
+Morphemes = Callable[[str], Sequence[Morph]]
+
+_HANGUL = re.compile("[가-힣]")
+_LATIN = re.compile("[a-zA-Z]{2,}")
+
+
+class Reader:
+    """Sentences with their predicates. A sentence is given to the morpheme analyser once, and only if a rule asks."""
+
+    def __init__(self, morphemes: Morphemes) -> None:
+        self._morphemes = morphemes
+        self._known: dict[str, tuple[Predicate, ...]] = {}
+
+    def predicates(self, said: str) -> tuple[Predicate, ...]:
+        known = self._known.get(said)
+        if known is None:
+            asks = said.rstrip(" )\"'").endswith(("?", "？"))
+            known = self._known[said] = predicates(self._morphemes(said), asks=asks) if _HANGUL.search(said) else ()
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A reading that spoke of a sentence. `cues` name what made it speak: `rule id/n/word`."""
+
+    reading: Reading
+    cues: tuple[str, ...]
+
+
+class Test:
+    """A cue made ready."""
+
+    __slots__ = ("_lemmas", "_pattern", "_verb", "name")
+
+    def __init__(self, cue: Cue, name: str, families: dict[str, Family]) -> None:
+        self.name = name
+        self._pattern: re.Pattern[str] | None = None
+        self._verb: Verb | None = None
+        self._lemmas: frozenset[str] = frozenset()
+        if isinstance(cue, Verb):
+            self._verb = cue
+            self._lemmas = frozenset(_lemmas(cue.lemma, families))
+        else:
+            self._pattern = re.compile(_spelled(cue, families), re.IGNORECASE)
+
+    def __call__(self, said: str, reader: Reader) -> str:
+        """The words that fit, or ""."""
+        if self._pattern:
+            match = self._pattern.search(said)
+            return (match[0] or " ") if match else ""
+        for predicate in reader.predicates(said):
+            if self._fits(predicate):
+                return predicate.lemma
+        return ""
+
+    def _fits(self, is_: Predicate) -> bool:
+        verb = self._verb
+        assert verb is not None
+        return (
+            (not self._lemmas or is_.lemma in self._lemmas)
+            and (not verb.mood or is_.mood in verb.mood)
+            and (not verb.voice or is_.voice in verb.voice)
+            and (verb.past is None or is_.past == verb.past)
+            and (verb.negated is None or is_.negated == verb.negated)
+            and (verb.final is None or is_.final == verb.final)
+        )
+
+
+def _lemmas(names: Iterable[str], families: dict[str, Family]) -> Iterator[str]:
+    for name in names:
+        reference = FAMILY.fullmatch(name)
+        if reference:
+            family = families.get(reference[1])
+            yield from family.ko if family else ()
+        else:
+            yield name
+
+
+def _spelled(pattern: str, families: dict[str, Family]) -> str:
+    """`<change>` becomes the words of the family; an unknown family never matches."""
+
+    def words(match: re.Match[str]) -> str:
+        family = families.get(match[1])
+        return f"(?:{'|'.join((*family.en, *family.ko))})" if family and (family.en or family.ko) else "(?!)"
+
+    return FAMILY.sub(words, pattern)
+
+
+class Matcher:
+    """A reading made ready: whose sentences, which cues."""
+
+    def __init__(self, reading: Reading, families: dict[str, Family], without: frozenset[str] = frozenset()) -> None:
+        self.reading = reading
+        self._cues = [Test(cue, f"{reading.id}/{n}", families) for n, cue in enumerate(reading.cues)]
+        self._needs = [Test(cue, "", families) for cue in reading.needs]
+        self._forbids = [Test(cue, "", families) for cue in reading.forbids]
+        self._without = without
+
+    def __call__(self, said: str, role: str, reader: Reader) -> Hit | None:
+        reading = self.reading
+        if reading.role not in ("any", role):
+            return None
+        if reading.lang == "ko":
+            if not _HANGUL.search(said):
+                return None
+        elif reading.lang == "en" and not _LATIN.search(said):
+            return None
+        fired = []
+        for test in self._cues:
+            word = test(said, reader)
+            if word and (name := f"{test.name}/{word.strip().lower()}") not in self._without:
+                fired.append(name)
+        if not fired or not all(test(said, reader) for test in self._needs):
+            return None
+        return None if any(test(said, reader) for test in self._forbids) else Hit(reading, tuple(fired))
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Everything mining knows of language: rules, guards, moves, families of words, tags and loanwords."""
+
+    rules: tuple[Rule, ...]
+    guards: tuple[Guard, ...] = ()
+    moves: tuple[Move, ...] = ()
+    families: tuple[Family, ...] = ()
+    tags: tuple[Tag, ...] = ()
+    loanwords: tuple[Loanword, ...] = ()
+    without: frozenset[str] = field(default=frozenset())
+    """Names of cues that are switched off (`Hit.cues`), to measure what rests on them."""
+
+    @cached_property
+    def _by_id(self) -> dict[str, Family]:
+        return {family.id: family for family in self.families}
+
+    def matcher(self, reading: Reading) -> Matcher:
+        return Matcher(reading, self._by_id, self.without)
+
+    @cached_property
+    def rule_matchers(self) -> tuple[Matcher, ...]:
+        return tuple(self.matcher(rule) for rule in self.rules)
+
+    @cached_property
+    def guard_matchers(self) -> tuple[Matcher, ...]:
+        return tuple(self.matcher(guard) for guard in self.guards if guard.effect in ("veto", "lower"))
+
+    @cached_property
+    def turn_matchers(self) -> tuple[Matcher, ...]:
+        return tuple(self.matcher(guard) for guard in self.guards if guard.effect == "turn")
+
+    @cached_property
+    def move_matchers(self) -> tuple[Matcher, ...]:
+        return tuple(self.matcher(move) for move in self.moves)
+
+    @cached_property
+    def cut(self) -> re.Pattern[str] | None:
+        """Passages that no one said, whatever the turn."""
+        patterns = [cue for guard in self.guards if guard.effect == "cut" for cue in guard.cues if isinstance(cue, str)]
+        return re.compile("|".join(f"(?:{p})" for p in patterns), re.IGNORECASE | re.DOTALL) if patterns else None
+
+
+__all__ = ["CODE", "QUOTED", "Hit", "Matcher", "Morphemes", "Reader", "RuleSet", "Sentence", "Test"]

@@ -1,0 +1,222 @@
+"""What a rule file may say, as pydantic models. A value that breaks a model becomes a `load.Fault` with its line."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+
+def refusal(key: str, /, **fields: object) -> PydanticCustomError:
+    """The error a validator raises: `key` names a message under `[rules]`, which may also use `{where}`."""
+    return PydanticCustomError(f"rules.{key}", f"rules.{key}", fields)
+
+
+def _compiles(pattern: str, info: ValidationInfo) -> str:
+    # A cached file compiled once already; compiling a hundred patterns again costs 0.1 s.
+    if isinstance(info.context, dict) and info.context.get("trusted"):
+        return pattern
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise refusal("bad_regex", reason=str(error)) from error
+    return pattern
+
+
+def _joined(value: object) -> object:
+    """An example may be written in pieces, so that a made-up secret does not look like a real one to scanners."""
+    if isinstance(value, list) and value and all(isinstance(piece, str) for piece in value):
+        return "".join(value)
+    return value
+
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
+Regex = Annotated[str, AfterValidator(_compiles)]
+Example = Annotated[str, BeforeValidator(_joined)]
+
+
+class Origin(BaseModel):
+    """Where a record was read. `line` counts from 1."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str = ""
+    line: int = 0
+
+
+class Examples(BaseModel):
+    """What a rule must find and what it must leave alone. Both lists hold at least one example."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    match: tuple[Example, ...] = Field(min_length=1)
+    miss: tuple[Example, ...] = Field(min_length=1)
+
+
+class Record(BaseModel):
+    """One element of a rule file. Subclasses say under which key of a file they stand and which files ship with us."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    section: ClassVar[str] = ""
+    files: ClassVar[tuple[str, ...]] = ()
+
+    id: Id
+    enabled: bool = True
+    _origin: Origin = PrivateAttr(default_factory=Origin)
+
+    @property
+    def origin(self) -> Origin:
+        return self._origin
+
+    def found_at(self, file: str, line: int) -> None:
+        """Called once by the loader."""
+        self._origin = Origin(file=file, line=line)
+
+
+class Secret(Record):
+    """A kind of secret: where it stands in a text and what its placeholder is called.
+
+    literals: the rule is tried only where one of them occurs, in any case; "@" alone stands for itself.
+    pattern: the secret is the group named `secret`, or the whole match.
+    check: what the value must also be: see `redact.CHECKS`.
+    """
+
+    section: ClassVar[str] = "secrets"
+    files: ClassVar[tuple[str, ...]] = ("secrets.yaml",)
+
+    kind: Id
+    literals: tuple[str, ...] = Field(min_length=1)
+    pattern: Regex
+    ignore_case: bool = False
+    check: Literal["", "value", "card", "rrn", "entropy"] = ""
+    examples: Examples
+
+
+def _compiles_with_families(pattern: str) -> str:
+    try:
+        re.compile(FAMILY.sub("x", pattern))
+    except re.error as error:
+        raise refusal("bad_regex", reason=str(error)) from error
+    return pattern
+
+
+FAMILY = re.compile(r"<([a-z][a-z0-9_]*)>")
+"""A reference to a family of words, in a pattern or in a list of lemmas."""
+
+Pattern = Annotated[str, AfterValidator(_compiles_with_families)]
+Language = Literal["ko", "en", "any"]
+Speaker = Literal["user", "assistant", "any"]
+Mood = Literal[
+    "statement", "nominal", "bare", "request", "propose", "settled", "prefer", "must", "forbid", "offer", "can",
+    "wish", "attempt", "intend", "condition", "seems", "question", "clause", "modifier",
+]  # fmt: skip
+
+
+class Verb(BaseModel):
+    """A Korean predicate by what it says, see `predicates`. What is left out does not matter, save that it is affirmed.
+
+    lemma: stems, or the noun before 하다/되다/이다; `<family>` stands for a family's words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lemma: tuple[str, ...] = ()
+    voice: tuple[str, ...] = ()
+    mood: tuple[Mood, ...] = ()
+    past: bool | None = None
+    negated: bool | None = False
+    final: bool | None = None
+
+
+Cue = Pattern | Verb
+"""A pattern over the sentence as `sentences.said_of` gives it, in any case, or a Korean predicate."""
+
+
+class Family(Record):
+    """Words that mean the same to the rules: English as patterns, Korean as lemmas."""
+
+    section: ClassVar[str] = "families"
+    files: ClassVar[tuple[str, ...]] = ("words.yaml",)
+
+    ko: tuple[str, ...] = ()
+    en: tuple[str, ...] = ()
+
+
+class Reading(Record):
+    """What rules, guards and moves share: whose sentences they read, and by which cues.
+
+    cues: one of them occurs. needs: each of them occurs. forbids: none of them occurs.
+    """
+
+    lang: Language = "any"
+    role: Speaker = "any"
+    cues: tuple[Cue, ...] = Field(min_length=1)
+    needs: tuple[Cue, ...] = ()
+    forbids: tuple[Cue, ...] = ()
+    examples: Examples
+
+
+class Rule(Reading):
+    """A sentence that may be knowledge, and what part of it.
+
+    part: of a solution the whole, its cause, its fix or the problem; of a decision the choice (stands by itself), the
+    request (stands when it was carried out) or the proposal (stands when the user agreed); of a pattern the rule
+    someone laid down or the fact someone found.
+    weight: points; 1.0 is enough by itself. ignores: guards that do not apply to it.
+    """
+
+    section: ClassVar[str] = "rules"
+    files: ClassVar[tuple[str, ...]] = ("solution.yaml", "decision.yaml", "pattern.yaml")
+
+    type: Literal["solution", "decision", "pattern"]
+    part: Literal["whole", "cause", "fix", "problem", "choice", "request", "proposal", "rule", "fact"]
+    weight: float = Field(gt=0, le=2)
+    ignores: tuple[Id, ...] = ()
+
+
+class Guard(Reading):
+    """What must not be taken for knowledge.
+
+    effect: `veto` refuses the sentence, `lower` takes `points` off, `turn` refuses the whole turn, `cut` takes the
+    matched passage out of a turn before it is read (patterns only).
+    """
+
+    section: ClassVar[str] = "guards"
+    files: ClassVar[tuple[str, ...]] = ("guards.yaml",)
+
+    effect: Literal["veto", "lower", "turn", "cut"]
+    points: float = Field(default=0, ge=0, le=2)
+    parts: tuple[str, ...] = ()
+    """Parts of rules it applies to; none given: all."""
+
+
+class Move(Reading):
+    """What a sentence does in the dialogue: agree, object, correct (take back), refute (it still fails), confirm (it
+    works), adopt (report a change as made), offer (put up options)."""
+
+    section: ClassVar[str] = "moves"
+    files: ClassVar[tuple[str, ...]] = ("moves.yaml",)
+
+    move: Literal["agree", "object", "correct", "refute", "confirm", "adopt", "offer"]
+
+
+class Tag(Record):
+    """A tag with the other names it goes by, in both languages. `broad` tags (code, test) rank last."""
+
+    section: ClassVar[str] = "tags"
+    files: ClassVar[tuple[str, ...]] = ("tags.yaml",)
+
+    names: tuple[str, ...] = ()
+    broad: bool = False
+
+
+class Loanword(Record):
+    """A word written in both scripts: 캐시, cache. `id` is the Latin form."""
+
+    section: ClassVar[str] = "loanwords"
+    files: ClassVar[tuple[str, ...]] = ("loanwords.yaml",)
+
+    ko: tuple[str, ...] = Field(min_length=1)

@@ -1,0 +1,98 @@
+"""Chunks: the units that are searched. Only a changed tail is written, and only what changed is re-indexed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from store.outbox import enqueue
+from store.records import SafeText
+from store.tables import chunk, entry, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A chunk before it has an id. `part` numbers the pieces of one long turn; `role` says who may see it, see tables."""
+
+    first_ord: int
+    last_ord: int
+    part: int
+    role: str
+    heading: SafeText
+    text: SafeText
+    hash: str
+    time: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    id: int
+    first_ord: int
+    last_ord: int
+    part: int
+    role: str
+    hash: str
+
+
+def of_session(tx: Connection, session_id: int, *, from_ord: int = 0) -> list[Stored]:
+    columns = (chunk.c.id, chunk.c.first_ord, chunk.c.last_ord, chunk.c.part, chunk.c.role, chunk.c.hash)
+    rows = tx.execute(
+        select(*columns)
+        .where(chunk.c.session_id == session_id, chunk.c.first_ord >= from_ord)
+        .order_by(chunk.c.first_ord, chunk.c.part, chunk.c.id)
+    )
+    return [Stored(*row) for row in rows]
+
+
+def replace(tx: Connection, session_id: int, old: Sequence[Stored], new: Sequence[Piece]) -> int:
+    """Make the chunks `old` of a session into `new`; equal ones keep their ids. Returns how many were added."""
+    spare: dict[tuple[int, int, str, str], list[int]] = {}
+    for row in old:
+        spare.setdefault((row.first_ord, row.part, row.role, row.hash), []).append(row.id)
+    fresh, moved = [], []
+    for piece in new:
+        ids = spare.get((piece.first_ord, piece.part, piece.role, piece.hash))
+        if ids:
+            moved.append({"b_id": ids.pop(), "b_last": piece.last_ord})
+        else:
+            fresh.append(piece)
+    remove(tx, [id_ for ids in spare.values() for id_ in ids])
+    if moved:
+        tx.execute(update(chunk).where(chunk.c.id == bindparam("b_id")).values(last_ord=bindparam("b_last")), moved)
+    if fresh:
+        rows = [
+            {
+                "session_id": session_id,
+                "first_ord": piece.first_ord,
+                "last_ord": piece.last_ord,
+                "part": piece.part,
+                "role": piece.role,
+                "heading": piece.heading,
+                "text": piece.text,
+                "hash": piece.hash,
+                "time": piece.time,
+            }
+            for piece in fresh
+        ]
+        enqueue(tx, "chunk", tx.execute(insert(chunk).returning(chunk.c.id), rows).scalars().all(), "put")
+    return len(fresh)
+
+
+def remove(tx: Connection, ids: Iterable[int]) -> None:
+    """Drop chunks, their index rows, and the vectors that no other chunk or entry shares."""
+    doomed = list(ids)
+    for start in range(0, len(doomed), 500):
+        batch = doomed[start : start + 500]
+        hashes = set(tx.execute(select(chunk.c.hash).where(chunk.c.id.in_(batch))).scalars())
+        tx.execute(delete(chunk).where(chunk.c.id.in_(batch)))
+        shared = set(tx.execute(select(chunk.c.hash).where(chunk.c.hash.in_(hashes))).scalars())
+        shared |= set(tx.execute(select(entry.c.hash).where(entry.c.hash.in_(hashes))).scalars())
+        tx.execute(delete(vector).where(vector.c.hash.in_(hashes - shared)))
+    enqueue(tx, "chunk", doomed, "delete")
+
+
+def reindex(tx: Connection, session_id: int) -> None:
+    """Have the session's chunks indexed again: its title or project changed, which their index rows carry."""
+    enqueue(tx, "chunk", tx.execute(select(chunk.c.id).where(chunk.c.session_id == session_id)).scalars().all(), "put")
