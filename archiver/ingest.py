@@ -60,7 +60,7 @@ class Snapshot:
     mtime_ns: int
 
 
-def snapshot(path: Path) -> Snapshot:
+def _snapshot(path: Path) -> Snapshot:
     stat = path.stat()
     return Snapshot(stat.st_size, stat.st_mtime_ns)
 
@@ -68,21 +68,23 @@ def snapshot(path: Path) -> Snapshot:
 def ingest_file(database: Database, source: Source, found: Found, redact: Redact, *, final: bool) -> FileReport:
     """Store what is new in one file. All of it lands or none; running it again changes nothing."""
     report = FileReport(found.path)
-    now = snapshot(found.path)
-    with database.transaction() as tx:
-        row = sessions.file_row(tx, source.agent, redact(str(found.path)))
-    progress, probed = _resume(found.path, row, source.parser_version)
     try:
         with database.transaction() as tx:
-            _Filing(tx, source, found, redact, report).run(
-                progress, now, final=final, replaced=row is not None and progress.offset == 0
-            )
+            _file(tx, source, found, redact, report, final=final, anew=False)
     except Reread:
         report = FileReport(found.path, bytes_read=report.bytes_read)
         with database.transaction() as tx:
-            _Filing(tx, source, found, redact, report).run(Progress(), now, final=final, replaced=False)
-    report.bytes_read += probed
+            _file(tx, source, found, redact, report, final=final, anew=True)
     return report
+
+
+def _file(tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool) -> None:
+    now = _snapshot(found.path)
+    row = sessions.file_row(tx, source.agent, redact(str(found.path)))
+    progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source.parser_version)
+    report.bytes_read += probed
+    replaced = row is not None and row.offset > 0 and progress.offset == 0 and not anew
+    _Filing(tx, source, found, redact, report).run(progress, now, final=final, replaced=replaced)
 
 
 def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tuple[Progress, int]:

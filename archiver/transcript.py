@@ -9,6 +9,10 @@ from typing import Any, Protocol
 
 from store.records import Role, State, Status
 
+RECALL_OPEN = "<!-- wwt:recall -->"
+RECALL_CLOSE = "<!-- /wwt:recall -->"
+"""Recall prints its block between these; sources cut it, so that what was recalled is never learned again."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawTurn:

@@ -7,9 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from store.database import revision_on_disk
 from store.errors import REPAIR, WwtError
-from store.tables import REVISION
+from store.revision import REVISION, revision_on_disk
 
 
 def upgrade(path: Path, backups: Path) -> bool:

@@ -79,19 +79,24 @@ class Record(BaseModel):
 class Secret(Record):
     """A kind of secret: where it stands in a text and what its placeholder is called.
 
-    literals: the rule is tried only where one of them occurs, in any case; "@" alone stands for itself.
-    pattern: the secret is the group named `secret`, or the whole match.
-    check: what the value must also be: see `redact.CHECKS`.
+    literals: the rule is tried only where one of them occurs, in any case. With none, it is tried everywhere,
+        which is for patterns that begin with a set of rare characters.
+    pattern: the secrets are the groups whose names begin with `secret`, or else the whole match.
+    inner: where one match holds many secrets, finds each of them inside it; its groups are named the same way.
+    scope: what the pattern sees: the lines that hold a literal, or the whole text that holds one.
+    check: what a value must also be, see `redact.CHECKS`.
+    Where two rules overlap, the one that stands first in the file names the kind.
     """
 
     section: ClassVar[str] = "secrets"
     files: ClassVar[tuple[str, ...]] = ("secrets.yaml",)
 
     kind: Id
-    literals: tuple[str, ...] = Field(min_length=1)
+    literals: tuple[str, ...]
     pattern: Regex
-    ignore_case: bool = False
-    check: Literal["", "value", "card", "rrn", "entropy"] = ""
+    inner: Regex = ""
+    scope: Literal["line", "text"] = "line"
+    check: Literal["", "real", "password", "secret", "token", "strict", "random", "card", "resident"] = ""
     examples: Examples
 
 

@@ -52,6 +52,19 @@ class SessionRow:
     turns: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueSession:
+    """A session that mining has not seen as it is now. `ended_at` and `changed_at` are UTC ms, `mtime_ns` its newest file's."""
+
+    id: int
+    agent: str
+    external_id: str
+    status: str
+    ended_at: int | None
+    changed_at: int
+    mtime_ns: int | None
+
+
 _SESSIONS = """
 SELECT s.id, s.agent, s.external_id, coalesce(p.name, '') AS project, s.title, s.cwd, s.git_branch, s.started_at, s.ended_at,
        s.status, s.is_subagent, (SELECT count(*) FROM turn t WHERE t.session_id = s.id AND t.role <> 'tool') AS turns
@@ -165,6 +178,19 @@ class Reader:
             """,
             {"id": session_id},
         )
+
+    def due_sessions(self) -> list[DueSession]:
+        """Sessions that changed since they were last distilled, newest first. Subagents and deleted ones never are."""
+        found = self.rows(
+            """
+            SELECT s.id, s.agent, s.external_id, s.status, s.ended_at, s.changed_at,
+                   (SELECT max(f.mtime_ns) FROM source_file f WHERE f.session_id = s.id) AS mtime_ns
+            FROM session s
+            WHERE s.is_subagent = 0 AND s.status <> 'deleted' AND s.changed_at > coalesce(s.distilled_at, 0)
+            ORDER BY s.ended_at DESC
+            """
+        )
+        return [DueSession(*row) for row in found]
 
     # --- standing ---
 

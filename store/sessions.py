@@ -390,32 +390,6 @@ def conversation(tx: Connection, session_id: int) -> tuple[Conversation, frozens
     return Conversation(about.agent, about.external_id, about.project_name or "", title, turns, facts), own
 
 
-def due(tx: Connection) -> list[Row[Any]]:
-    """Sessions that changed since they were last distilled, with the newest mtime (ns) among their files. Subagents never are."""
-    newest = (
-        select(
-            source_file.c.session_id,
-            func.max(source_file.c.mtime_ns).label("mtime_ns"),
-            func.min(source_file.c.path).label("path"),
-        )
-        .group_by(source_file.c.session_id)
-        .subquery()
-    )
-    c = session.c
-    return list(
-        tx.execute(
-            select(session, newest.c.mtime_ns)
-            .outerjoin(newest, newest.c.session_id == c.id)
-            .where(
-                c.is_subagent == 0,
-                c.status != Status.DELETED.value,
-                or_(c.distilled_at.is_(None), c.distilled_at < c.changed_at),
-            )
-            .order_by(c.ended_at.desc())
-        )
-    )
-
-
 def mark_distilled(tx: Connection, session_id: int, seen: int) -> None:
     """`seen` is the `changed_at` that mining looked at: what was archived meanwhile is still due."""
     tx.execute(update(session).where(session.c.id == session_id).values(distilled_at=seen))
@@ -454,3 +428,9 @@ def heirs(tx: Connection, session_id: int) -> list[int]:
         .group_by(turn_seen.c.turn_id)
     )
     return sorted({int(row[0]) for row in rows})
+
+
+def mark_missing(tx: Connection, files: Iterable[tuple[str, str]], at: int) -> None:
+    """These files (agent, path) are gone from where their agent kept them. Their sessions stay."""
+    for agent, path in files:
+        tx.execute(update(source_file).where(source_file.c.agent == agent, source_file.c.path == path).values(missing_since=at))

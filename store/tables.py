@@ -23,9 +23,6 @@ from sqlalchemy import (
 
 from store.records import SafeText
 
-REVISION = "0001"
-"""The revision this code expects; an older database is upgraded on open, a newer one is refused."""
-
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",

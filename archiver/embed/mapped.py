@@ -107,8 +107,7 @@ def _open(memory: mmap.mmap, key: str) -> Mapped | None:
 
 
 def _raw(array: Array) -> memoryview:
-    # An array without elements cannot be cast, and has no bytes either.
-    return memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _padded(length: int) -> int:

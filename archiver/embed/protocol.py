@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Protocol
 
 import archiver.embed.threads  # noqa: F401  # before numpy: it decides on the threads
@@ -33,15 +32,3 @@ class Embedder(Protocol):
 
     def query(self, text: str) -> Floats:
         """float32[dimensions]."""
-
-
-def readable(text: str) -> str:
-    """The text as every engine can take it: no lone surrogates, composed (NFC); empty when there is nothing to read."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        # Halves that belong together become their character, a lone one U+FFFD.
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    text = unicodedata.normalize("NFC", text)
-    # A blank is the only printable character among the separators.
-    return text if any(char not in " \ufffd" and char.isprintable() for char in text) else ""

@@ -23,7 +23,8 @@ import archiver.embed.threads  # noqa: F401  # before numpy: it decides on the t
 import numpy as np
 
 from archiver.embed import mapped, vocabulary, weights
-from archiver.embed.protocol import Floats, readable
+from archiver.embed.protocol import Floats
+from archiver.embed.readable import embed_readable
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,11 @@ CODE_FILES = ("backends/numpy.py", "pure_tokenizer.py")
 FILES_KEPT = 2
 """Two installations may share one home."""
 STRAY_SECONDS = 3_600
-PROBES = ["설정 파일을 UTF-8로 저장합니다.", "The build fails with exit code 137 → out of memory?", "if (x != null) { 확인(); }"]
+PROBES = [
+    "설정 파일을 UTF-8로 저장합니다.",
+    "The build fails with exit code 137 → out of memory?",
+    "if (x != null) { 확인(); }",
+]
 
 
 class Universal:
@@ -70,12 +75,7 @@ class Universal:
         return vector
 
     def _embed(self, texts: list[str]) -> Floats:
-        prepared = [readable(text[:CHARACTERS]) for text in texts]
-        spoken = [at for at, text in enumerate(prepared) if text]
-        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        if spoken:
-            vectors[spoken] = self._engine.backend.encode([prepared[at] for at in spoken])
-        return vectors
+        return embed_readable([text[:CHARACTERS] for text in texts], DIMENSIONS, self._engine.backend.encode)
 
     def _check_table(self) -> None:
         """Before vectors are stored, once: the big table's bytes. A query does without, a bad one is asked again."""

@@ -37,7 +37,7 @@ def pack(tokenizer: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "ascii": [replacement.hex() for replacement in normalizer._ascii],
         "two_byte": sorted(normalizer._two_byte),
     }
-    arrays = {
+    arrays: dict[str, Array] = {
         "scores": np.array(tokenizer._scores, np.float32),
         "units": np.array(normalizer._units, np.uint32),
         "normalized": np.frombuffer(normalizer._normalized, np.uint8),
@@ -62,7 +62,7 @@ def unpack(facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     tokenizer = UsePureTokenizer.__new__(UsePureTokenizer)
     vars(tokenizer).update(
         facts["tokenizer"],
-        _scores=memoryview(arrays["scores"]),
+        _scores=arrays["scores"].data,
         _prefixes=Prefixes(arrays),
         _normalizer=normalizer,
     )
@@ -74,9 +74,9 @@ class Prefixes:
     """Stands in for the package's dict of prefixes; it asks for `get` alone."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self._groups = memoryview(arrays["groups"])
-        self._offsets = memoryview(arrays["offsets"])
-        self._values = memoryview(arrays["values"])
+        self._groups = arrays["groups"].data
+        self._offsets = arrays["offsets"].data
+        self._values = arrays["values"].data
         self._keys = arrays["keys"].tobytes()
 
     def get(self, prefix: str) -> int | None:

@@ -7,9 +7,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from migrations import upgrade
-from store.database import engine, revision_on_disk
+from store.database import engine
 from store.errors import WwtError
-from store.tables import REVISION, metadata
+from store.revision import REVISION, revision_on_disk
+from store.tables import metadata
 
 
 def test_a_new_database_has_exactly_the_declared_schema(tmp_path: Path) -> None:

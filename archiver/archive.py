@@ -1,0 +1,268 @@
+"""The whole way of new transcripts: find, read, index, distil. Running it again on an unchanged tree writes nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archiver import discover
+from archiver.home import Home
+from archiver.sources import SOURCES
+from archiver.transcript import Found, Source
+from store import messages
+from store.errors import WwtError
+from store.reader import DueSession
+from store.records import Status, now_ms
+
+if TYPE_CHECKING:
+    from archiver.ingest import FileReport
+
+Known = dict[tuple[str, str], sqlite3.Row]
+"""Transcript files read before, by agent and path."""
+
+Progress = Callable[[str, int, int], None]
+"""Called as (stage, done, total); the stages are read, index, embed, distil."""
+
+INDEX_EVERY = 2_000
+"""New chunks after which the word index is brought up: what a search can still score straight from the tables."""
+
+MINUTE = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user asked of an archive run. No paths: every agent's own folders."""
+
+    paths: tuple[Path, ...] = ()
+    agents: tuple[str, ...] = ()
+    since: int | None = None
+    distil: bool = True
+    finished: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A session that is archived but not quiet long enough yet to be distilled."""
+
+    agent: str
+    session: str
+    minutes_left: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run came to. `unreadable` holds a record (line) or a whole file (line 0) each."""
+
+    files_read: int = 0
+    files_found: int = 0
+    bytes_read: int = 0
+    sessions: set[int] = field(default_factory=set)
+    turns_added: int = 0
+    chunks_added: int = 0
+    chunks_embedded: int = 0
+    candidates_added: int = 0
+    candidates_waiting: int = 0
+    waiting_idle: list[Waiting] = field(default_factory=list)
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    would_read: list[Path] = field(default_factory=list)
+
+    def contract(self) -> dict[str, Any]:
+        """The stable JSON keys of `wwt archive --json`."""
+        return {
+            "files_read": self.files_read,
+            "bytes_read": self.bytes_read,
+            "sessions": len(self.sessions),
+            "turns_added": self.turns_added,
+            "chunks_added": self.chunks_added,
+            "chunks_embedded": self.chunks_embedded,
+            "candidates_added": self.candidates_added,
+            "waiting_idle": [{"agent": w.agent, "session": w.session, "minutes_left": w.minutes_left} for w in self.waiting_idle],
+            "unreadable": self.unreadable,
+            "files_found": self.files_found,
+            "notices": self.notices,
+        }
+
+
+def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, total: None) -> Report:
+    """Archive, index and distil what is new. Each file is one transaction, so stopping at any instant loses nothing."""
+    report = Report()
+    known = home.reader.files()
+    found = _find(wish, known, report)
+    report.files_found = len(found)
+    changed = [item for item in found if not _unchanged(item, known)]
+    if wish.dry_run:
+        report.would_read = [item.path for item in changed]
+        return report
+    _remask(home, report)
+    _read(home, wish, changed, report, progress)
+    if not wish.paths:
+        _mark_missing(home, found, known)
+    _index(home, report, progress)
+    if wish.distil:
+        _distil(home, wish, report, progress)
+    return report
+
+
+def _find(wish: Wish, known: Known, report: Report) -> list[Found]:
+    """Transcripts to look at, newest first. A path that is none is reported and costs nothing else."""
+    if not wish.paths:
+        found = list(discover.discover(list(wish.agents) or None))
+    else:
+        found, problems = discover.from_paths(list(wish.paths), known={path: agent for agent, path in known})
+        report.unreadable += [{"file": str(problem.path), "line": 0, "reason": problem.message()} for problem in problems]
+        if not found and len(problems) == len(wish.paths):
+            raise WwtError("archive.nothing_readable", reason="; ".join(problem.message() for problem in problems))
+    return [item for item in found if _wanted(item, wish)]
+
+
+def _wanted(found: Found, wish: Wish) -> bool:
+    if wish.agents and found.agent not in wish.agents:
+        return False
+    try:
+        return wish.since is None or found.path.stat().st_mtime_ns // 1_000_000 >= wish.since
+    except OSError:
+        return True  # the reading reports it
+
+
+def source_of(agent: str) -> Source:
+    return next(source for source in SOURCES if source.agent == agent)
+
+
+def _unchanged(found: Found, known: Known) -> bool:
+    row = known.get((found.agent, str(found.path)))
+    if row is None:
+        return False
+    try:
+        stat = found.path.stat()
+    except OSError:
+        return False
+    # Never the clock alone: two appends may fall into one tick of it.
+    return (row["size"], row["mtime_ns"], row["parser_version"]) == (stat.st_size, stat.st_mtime_ns, source_of(found.agent).parser_version)
+
+
+# --- reading ---
+
+
+def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress: Progress) -> None:
+    if not changed:
+        return
+    from archiver.ingest import ingest_file  # noqa: PLC0415  SQLAlchemy costs 0.25 s; a run that finds nothing new goes without
+
+    unindexed = 0
+    for done, found in enumerate(changed):
+        progress("read", done, len(changed))
+        try:
+            if _to_bury(home, found):
+                if wish.distil:
+                    _bury(home, found, report)
+                continue
+            one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=wish.finished or found.segment != "live")
+        except OSError as error:
+            report.unreadable.append({"file": str(found.path), "line": 0, "reason": error.strerror or str(error)})
+            continue
+        _count(report, one)
+        unindexed += one.chunks_added
+        if unindexed >= INDEX_EVERY:
+            home.index.apply()
+            unindexed = 0
+    progress("read", len(changed), len(changed))
+
+
+def _count(report: Report, one: FileReport) -> None:
+    report.files_read += 1
+    report.bytes_read += one.bytes_read
+    report.turns_added += one.turns_added
+    report.chunks_added += one.chunks_added
+    report.sessions |= one.session_ids
+    report.unreadable += [{"file": str(one.path), "line": bad.line, "reason": bad.reason} for bad in one.unreadable]
+
+
+def _to_bury(home: Home, found: Found) -> bool:
+    return found.session_status is Status.DELETED and not home.settings.archive.keep_deleted
+
+
+def _bury(home: Home, found: Found, report: Report) -> None:
+    from archiver.distil import bury  # noqa: PLC0415  loads the mining rules
+
+    one, intake = bury(home, source_of(found.agent), found)
+    _count(report, one)
+    report.candidates_added += intake.added
+    home.index.purge()
+
+
+def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
+    """Note which files an agent has cleaned up. The archive keeps their sessions; a root that is gone says nothing."""
+    present = {(item.agent, str(item.path)) for item in found}
+    roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
+    gone = [
+        key
+        for key, row in known.items()
+        if key not in present and row["missing_since"] is None and any(key[1].startswith(root) for root in roots) and not Path(key[1]).exists()
+    ]
+    if gone:
+        from store import sessions  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+        with home.database.transaction() as tx:
+            sessions.mark_missing(tx, gone, now_ms())
+
+
+def _remask(home: Home, report: Report) -> None:
+    """Mask again what was stored under older secret rules, before anything shows it."""
+    if home.reader.meta("redaction_version") == home.redact.version:
+        return
+    from archiver.remask import remask  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+    masked = remask(home)
+    if masked:
+        report.notices.append(messages.text("archive.remasked", count=masked))
+
+
+# --- indexing ---
+
+
+def _index(home: Home, report: Report, progress: Progress) -> None:
+    report.notices += [messages.text(key) for key in home.index.ensure()]
+    home.index.apply(lambda done, total: progress("index", done, total))
+    report.chunks_embedded = home.index.embed_missing(lambda done, total: progress("embed", done, total))
+
+
+# --- distilling ---
+
+
+def _distil(home: Home, wish: Wish, report: Report, progress: Progress) -> None:
+    ready, report.waiting_idle = due(home.reader.due_sessions(), home.settings.archive.idle_minutes, finished=wish.finished)
+    if not ready:
+        return
+    from archiver.distil import compile_lexicon, distil  # noqa: PLC0415  the mining rules, and Kiwi at 2.5 s
+
+    compile_lexicon(home)
+    for done, intake in enumerate(distil(home, ready)):
+        progress("distil", done + 1, len(ready))
+        report.candidates_added += intake.added
+
+
+def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tuple[list[DueSession], list[Waiting]]:
+    """Parts the changed sessions into those that are over (an end event, a reset, or idle long enough) and those that wait."""
+    ready, waiting = [], []
+    for row in rows:
+        left = 0 if finished else _minutes_left(row, idle_minutes)
+        if left <= 0:
+            ready.append(row)
+        else:
+            waiting.append(Waiting(row.agent, row.external_id, left))
+    return ready, waiting
+
+
+def _minutes_left(row: DueSession, idle_minutes: int) -> int:
+    if row.status in (Status.ENDED, Status.RESET):
+        return 0
+    now = now_ms()
+    last = max(row.ended_at or 0, (row.mtime_ns or 0) // 1_000_000)
+    # A clock that runs ahead must not keep a session open for ever.
+    idle = now - min(last, now)
+    return -(-(idle_minutes * MINUTE - idle) // MINUTE)

@@ -1,0 +1,82 @@
+"""The `wwt` command: its subcommands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from archiver.cli import archive, demo, knowledge, review, search, sessions, status
+from archiver.cli.output import say, warn
+from store.errors import FAILED, WwtError
+from store.messages import text
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help=text("help.wwt"),
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415  20 ms that only --version pays
+
+        say(f"wwt {version('wwt-archiver')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def wwt(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help=text("help.version"), callback=_version, is_eager=True)] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        status.stand()
+
+
+for module in (archive, review, search, sessions, knowledge, status, demo):
+    module.register(app)
+
+
+def run() -> None:
+    """Entry point. Every failure a person can fix is one line and an exit code; nothing prints a traceback."""
+    logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        # The answer is UTF-8 under any locale; a character the terminal lacks must not end the command.
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        outcome = app(standalone_mode=False)
+        sys.stdout.flush()
+        return outcome if isinstance(outcome, int) else 0
+    except WwtError as error:
+        warn(text(error.key, **error.fields))
+        return error.exit_code
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        warn(text("cli.interrupted"))
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        warn(text("cli.os_error", path=error.filename or Path.cwd(), reason=error.strerror or error))
+        return FAILED

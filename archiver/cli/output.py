@@ -1,0 +1,113 @@
+"""Printing: the only place that writes to a terminal. Every text passes `render.plain` on its way out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from archiver import render
+from store import messages
+
+
+def say(text: str = "") -> None:
+    """One line or more on standard output."""
+    typer.echo(text)
+
+
+def tell(key: str, **fields: object) -> None:
+    """The message `key`, on standard output."""
+    say(messages.text(key, **fields))
+
+
+def warn(text: str) -> None:
+    """Something the user should know that is not the answer: on standard error, so that pipes stay clean."""
+    typer.echo(render.plain(text), err=True)
+
+
+def emit(value: Any) -> None:
+    """One JSON document on standard output."""
+    typer.echo(render.as_json(value))
+
+
+def bold(text: str) -> str:
+    return _styled(text, "1")
+
+
+def dim(text: str) -> str:
+    return _styled(text, "2")
+
+
+def accent(text: str) -> str:
+    return _styled(text, "36")
+
+
+def _styled(text: str, code: str) -> str:
+    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return f"\x1b[{code}m{text}\x1b[0m" if colours else text
+
+
+def width() -> int:
+    """Columns to write within; a pipe gets whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def mark(text: str, spans: list[tuple[int, int]]) -> str:
+    """The text with these character spans emphasised, where there is a terminal to show it."""
+    parts, at = [], 0
+    for start, end in spans:
+        parts += [render.plain(text[at:start]), bold(render.plain(text[start:end]))]
+        at = end
+    return "".join([*parts, render.plain(text[at:])])
+
+
+class Meter:
+    """A progress bar on standard error that shows itself only when the work takes over a second, and only on a terminal."""
+
+    PATIENCE = 1.0
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._began: float | None = None
+        self._off = quiet or not sys.stderr.isatty()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        import time  # noqa: PLC0415
+
+        if self._off or total == 0:
+            return
+        self._began = self._began or time.monotonic()
+        if self._bar is None:
+            if time.monotonic() - self._began < self.PATIENCE:
+                return
+            self._bar = self._start()
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bar.add_task(messages.text(f"progress.{stage}"), total=total)
+        self._bar.update(self._tasks[stage], completed=done, total=total)
+
+    def _start(self) -> Any:
+        from rich.console import Console  # noqa: PLC0415  rich costs 60 ms; only long runs pay it
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed:.0f}/s"), TimeRemainingColumn())
+        bar = Progress(*(columns[:3]), columns[4], console=Console(stderr=True), transient=True)
+        bar.start()
+        return bar
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def with_meter(work: Callable[[Meter], Any], *, quiet: bool) -> Any:
+    """Run `work` under a meter that is taken down whatever happens."""
+    meter = Meter(quiet=quiet)
+    try:
+        return work(meter)
+    finally:
+        meter.close()

@@ -1,0 +1,198 @@
+"""`wwt sessions` and `wwt show`: what was archived, whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Optional
+
+import typer
+
+from archiver.cli.archive import Json, Since, known_agents, moment
+from archiver.cli.output import accent, bold, dim, emit, say, tell, width
+from archiver.cli.search import All, Project
+from archiver.render import cut, local_day, local_minute, one_line, plain
+from store.errors import FAILED, USAGE, WwtError
+from store.messages import text
+from store.reader import Reader, SessionRow
+from store.records import Entry, iso
+
+CONTEXT = 3
+
+_REFERENCE = re.compile(r"(?P<session>[^#]+)(?:#(?P<turn>\d+))?")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(help=text("help.sessions"), epilog=text("examples.sessions"))(sessions)
+    app.command(help=text("help.show"), epilog=text("examples.show"))(show)
+
+
+def sessions(
+    project: Project = None,
+    everything: All = False,
+    agent: Annotated[Optional[str], typer.Option("--agent", help=text("help.agent"), show_default=False)] = None,  # noqa: UP045
+    since: Since = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help=text("help.limit"))] = 20,
+    subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
+    as_json: Json = False,
+) -> None:
+    from archiver.cli.scope import scope_of  # noqa: PLC0415
+    from archiver.home import Home  # noqa: PLC0415
+
+    known_agents([agent] if agent else None)
+    home = Home.open()
+    scope = scope_of(home, project, everything=everything)
+    tests, values = ["1"], []
+    for test, value in (
+        ("s.project_id = ?", scope.project),
+        ("s.agent = ?", agent),
+        ("s.ended_at >= ?", moment(since)),
+        ("s.is_subagent = ?", None if subagents else 0),
+    ):
+        if value is not None:
+            tests.append(test)
+            values.append(value)
+    rows = home.reader.sessions(f"WHERE {' AND '.join(tests)} ORDER BY s.ended_at DESC, s.id DESC LIMIT ?", [*values, limit])
+    if as_json:
+        emit({"scope": scope.label, "sessions": [_session(row) for row in rows]})
+        return
+    if not rows:
+        tell("sessions.none", scope=scope.label)
+        return
+    for row in rows:
+        _print_session_line(row)
+
+
+def _session(row: SessionRow) -> dict[str, Any]:
+    from archiver.agents import resume_command  # noqa: PLC0415
+
+    return {
+        "session": row.external_id,
+        "agent": row.agent,
+        "project": row.project,
+        "title": row.title,
+        "status": row.status,
+        "started_at": iso(row.started_at),
+        "ended_at": iso(row.ended_at),
+        "turns": row.turns,
+        "branch": row.branch,
+        "cwd": row.cwd,
+        "resume": resume_command(row.agent, row.external_id),
+    }
+
+
+def _print_session_line(row: SessionRow) -> None:
+    title = one_line(row.title or text("sessions.untitled"))
+    line = f"{row.external_id[:8]}  {local_minute(row.ended_at):16}  {row.project}  {title}"
+    say(cut(plain(line), width()) if width() else plain(line))
+    say(dim(plain(f"          {row.agent} · {row.status} · {text('sessions.turns', count=row.turns)}")))
+
+
+def show(
+    what: Annotated[str, typer.Argument(help=text("help.show_what"), show_default=False)],
+    context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help=text("help.context"))] = CONTEXT,
+    as_json: Json = False,
+) -> None:
+    from archiver.home import Home  # noqa: PLC0415
+
+    home = Home.open()
+    entry = _entry(home, what)
+    if entry is not None:
+        emit(_entry_json(entry)) if as_json else _print_entry(entry)
+        return
+    match = _REFERENCE.fullmatch(what)
+    row = _find_session(home.reader, match["session"] if match else what)
+    turns = home.reader.turns(row.id)
+    if match and match["turn"]:
+        turns = _around(turns, int(match["turn"]), context)
+        if not turns:
+            raise WwtError("show.no_turn", session=row.external_id, turn=match["turn"], exit_code=FAILED)
+    if as_json:
+        emit({**_session(row), "text": [_turn(turn) for turn in turns]})
+        return
+    _print_session(row, turns)
+
+
+def _entry(home: Any, uid: str) -> Entry | None:
+    # An entry's uid is short and plain; a session reference never costs the 0.25 s of SQLAlchemy.
+    if not home.reader.rows("SELECT 1 FROM entry WHERE uid = ?", (uid,)):
+        return None
+    from store import knowledge  # noqa: PLC0415
+
+    with home.database.transaction() as tx:
+        return knowledge.get(tx, uid)
+
+
+def _find_session(reader: Reader, wanted: str) -> SessionRow:
+    """By whole id, else by a prefix of at least four characters that only one session has."""
+    found = reader.sessions("WHERE s.external_id = ?", (wanted,))
+    if not found and len(wanted) >= 4:
+        escaped = re.sub(r"([\\%_])", r"\\\1", wanted)
+        found = reader.sessions("WHERE s.external_id LIKE ? ESCAPE '\\' ORDER BY s.ended_at DESC LIMIT 20", (escaped + "%",))
+        main = [row for row in found if not row.is_subagent]
+        found = main or found
+    if not found:
+        raise WwtError("show.unknown", what=wanted)
+    if len(found) > 1:
+        listed = "\n  ".join(f"{row.external_id}  {row.agent}  {one_line(row.title or '', 60)}" for row in found)
+        raise WwtError("show.ambiguous", what=wanted, known=listed, exit_code=USAGE)
+    return found[0]
+
+
+def _around(turns: list[Any], number: int, context: int) -> list[Any]:
+    at = next((index for index, turn in enumerate(turns) if turn["ord"] == number and turn["own"]), None)
+    return [] if at is None else turns[max(0, at - context) : at + context + 1]
+
+
+def _turn(turn: Any) -> dict[str, Any]:
+    return {"turn": turn["ord"], "role": turn["role"], "state": turn["state"], "time": iso(turn["time"]), "text": turn["text"]}
+
+
+def _print_session(row: SessionRow, turns: list[Any]) -> None:
+    from archiver.agents import resume_command  # noqa: PLC0415
+
+    say(bold(one_line(row.title or text("sessions.untitled"))))
+    say(dim(plain(f"{row.external_id} · {row.agent} · {row.project} · {local_minute(row.started_at)} – {local_minute(row.ended_at)} · {row.status}")))
+    resume = resume_command(row.agent, row.external_id)
+    if resume:
+        say(dim(text("show.resume", command=plain(resume))))
+    for turn in turns:
+        state = f" ({text('show.abandoned')})" if turn["state"] == "abandoned" else ""
+        say()
+        say(accent(f"#{turn['ord']} {text('role.' + turn['role'])}{state}") + dim(f"  {local_minute(turn['time'])}"))
+        say(plain(turn["text"]))
+
+
+def _entry_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.uid,
+        "type": entry.type.value,
+        "summary": entry.summary,
+        "detail": entry.detail,
+        "tags": list(entry.tags),
+        "project": entry.project,
+        "scope": entry.scope.value,
+        "agent": entry.agent,
+        "session": entry.session,
+        "rule": entry.rule,
+        "confidence": entry.confidence,
+        "decided_by": entry.decided_by.value,
+        "status": entry.status,
+        "superseded_by": entry.superseded_by,
+        "created_at": iso(entry.created_at),
+        "reviewed_at": iso(entry.reviewed_at),
+        "evidence": [{"turn": q.turn, "role": q.role.value, "quote": q.quote, "time": iso(q.time)} for q in entry.evidence],
+    }
+
+
+def _print_entry(entry: Entry) -> None:
+    say(f"{accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
+    if entry.detail and entry.detail != entry.summary:
+        say(plain(entry.detail))
+    say(dim(plain(" ".join(f"#{tag}" for tag in entry.tags))))
+    where = entry.project or text("scope.all")
+    say(dim(plain(f"{entry.uid} · {where} · {entry.status} · {entry.decided_by.value} · {local_day(entry.reviewed_at)}")))
+    if entry.superseded_by:
+        tell("entries.superseded_by", uid=entry.superseded_by)
+    for quote in entry.evidence:
+        if quote.quote:
+            say(plain(f"  {text('role.' + quote.role.value)}: {one_line(quote.quote)}"))

@@ -1,0 +1,87 @@
+"""`wwt status`, and `wwt` alone: what is kept, what waits, what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from archiver.cli.archive import Json
+from archiver.cli.output import emit, say, tell, warn
+from archiver.render import local_minute, one_line
+from store.messages import text
+
+if TYPE_CHECKING:
+    from archiver.home import Home
+
+
+def register(app: typer.Typer) -> None:
+    app.command(help=text("help.status"), epilog=text("examples.status"))(status)
+
+
+def status(as_json: Json = False) -> None:
+    from archiver.home import Home  # noqa: PLC0415
+
+    home = Home.open()
+    found = standing(home)
+    if as_json:
+        emit(found)
+        return
+    _print(home, found)
+
+
+def stand() -> None:
+    """Where you stand, in three lines."""
+    from archiver.home import Home  # noqa: PLC0415
+
+    home = Home.open()
+    found = standing(home)
+    if not found["sessions"]:
+        tell("status.nothing_yet")
+        return
+    tell("status.kept", sessions=found["sessions"], entries=found["entries"])
+    tell("status.waiting" if found["waiting"] else "status.none_waiting", count=found["waiting"])
+    tell("status.next")
+
+
+def standing(home: Home) -> dict[str, Any]:
+    """The stable keys of `wwt status --json`."""
+    counts = home.reader.counts()
+    reading = home.queue.read()
+    waiting = sum(len(staged.document.entries) for staged in reading.staged)
+    return {
+        "sessions": counts["sessions"],
+        "turns": counts["turns"],
+        "chunks": counts["chunks"],
+        "entries": counts["entries"],
+        "waiting": waiting,
+        "inbox": _files(home, "inbox"),
+        "quarantined": _files(home, "inbox/quarantine"),
+        "last_failure": None,
+        "broken": [{"file": str(broken.path), "reason": broken.reason} for broken in reading.broken],
+        "home": str(home.root),
+    }
+
+
+def _files(home: Home, folder: str) -> int:
+    try:
+        return sum(1 for path in (home.root / folder).iterdir() if path.is_file() and not path.name.startswith("."))
+    except FileNotFoundError:
+        return 0
+
+
+def _print(home: Home, found: dict[str, Any]) -> None:
+    if not found["sessions"]:
+        tell("status.nothing_yet")
+        return
+    tell("status.kept", sessions=found["sessions"], entries=found["entries"])
+    tell("status.turns", turns=found["turns"], chunks=found["chunks"])
+    tell("status.waiting" if found["waiting"] else "status.none_waiting", count=found["waiting"])
+    last = home.reader.sessions("WHERE s.is_subagent = 0 ORDER BY s.ended_at DESC LIMIT 1")
+    if last:
+        tell("status.newest", day=local_minute(last[0].ended_at), title=one_line(last[0].title or text("sessions.untitled"), 60))
+    tell("status.home", path=home.root)
+    for broken in found["broken"]:
+        warn(one_line(f"{broken['file']}: {broken['reason']}"))
+    say()
+    tell("status.next")

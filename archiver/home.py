@@ -1,0 +1,126 @@
+"""The opened WWT_HOME: every part built from the settings, in one place, when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archiver import config
+from store.errors import WwtError
+from store.reader import Reader
+from store.revision import REVISION, revision_on_disk
+
+if TYPE_CHECKING:
+    from archiver.embed.protocol import Embedder
+    from archiver.index import Index
+    from archiver.vault import Vault
+    from rules.load import Fault
+    from rules.mine import RuleSet
+    from rules.redact import Redactor
+    from staging.documents import Queue
+    from store.database import Database
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with everything wwt keeps. Opening it touches nothing; each part is made when it is used."""
+
+    root: Path
+    settings: config.Config
+
+    @classmethod
+    def open(cls, root: Path | None = None) -> Home:
+        where = root or config.home()
+        return cls(where, config.load(where / "config.toml"))
+
+    @property
+    def database_path(self) -> Path:
+        return self.root / "archive.db"
+
+    @property
+    def rules_folder(self) -> Path:
+        return self.root / "rules"
+
+    @property
+    def lexicon_path(self) -> Path:
+        return self.root / "index" / "lexicon.json"
+
+    def make(self) -> None:
+        """Make the folders and bring the database to the current schema. Private to the user: 0700."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for name in ("staging", "vault", "index", "inbox", "rules", "backups", "log"):
+                (self.root / name).mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise WwtError("home.cannot_make", path=self.root, reason=error.strerror or error) from error
+        if revision_on_disk(self.database_path) != REVISION:
+            import migrations  # noqa: PLC0415  Alembic costs 0.4 s; only a database that is behind pays it
+
+            migrations.upgrade(self.database_path, self.root / "backups")
+
+    @cached_property
+    def reader(self) -> Reader:
+        self.make()
+        return Reader(self.database_path)
+
+    @cached_property
+    def database(self) -> Database:
+        from store.database import Database  # noqa: PLC0415  SQLAlchemy costs 0.25 s; reading commands go without
+
+        self.make()
+        return Database(self.database_path)
+
+    @cached_property
+    def redact(self) -> Redactor:
+        from rules.redact import open_redactor  # noqa: PLC0415  YAML and the rule models cost 0.15 s
+
+        return open_redactor(self.rules_folder, cache=self.root / "index")
+
+    @cached_property
+    def _rules(self) -> tuple[RuleSet, list[Fault]]:
+        from rules.mine import load_rules  # noqa: PLC0415  YAML and the rule models cost 0.15 s
+
+        return load_rules(self.rules_folder, self.root / "index")
+
+    @property
+    def rules(self) -> RuleSet:
+        return self._rules[0]
+
+    @property
+    def rule_faults(self) -> list[Fault]:
+        return self._rules[1]
+
+    @cached_property
+    def queue(self) -> Queue:
+        from staging.documents import Queue  # noqa: PLC0415  pydantic costs 0.1 s
+
+        return Queue(self.root / "staging", self.redact)
+
+    @cached_property
+    def vault(self) -> Vault:
+        from archiver.vault import Vault  # noqa: PLC0415  YAML and SQLAlchemy
+
+        return Vault(self.root / "vault", self.redact)
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        from archiver.embed.choose import open_embedder  # noqa: PLC0415  numpy costs 75 ms, a model more
+
+        return open_embedder(self.settings.embedding.model, cache=self.root / "index" / "embedder")
+
+    @cached_property
+    def index(self) -> Index:
+        from archiver.index import Index  # noqa: PLC0415  tantivy and numpy
+
+        return Index(self.root / "index", self.database_path, lambda: self.database, lambda: self.embedder)
+
+    def aliases(self) -> dict[str, str]:
+        """Written form to canonical tag, from the lexicon that archiving compiled; empty before the first archive."""
+        try:
+            loaded = json.loads(self.lexicon_path.read_text(encoding="utf-8"))
+            return {str(key): str(value) for key, value in loaded["aliases"].items()}
+        except (OSError, ValueError, KeyError, AttributeError, TypeError):
+            return {}

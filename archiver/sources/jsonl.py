@@ -1,0 +1,223 @@
+"""Records of a JSONL file, read as bytes: what every line-based source shares."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import orjson
+
+from archiver.transcript import Progress, Unreadable
+
+BLOCK = 1 << 20
+LONGEST_LINE = 256 << 20
+"""Longer lines are skipped and reported: the longest real ones are images of some tens of megabytes."""
+
+_BOM = b"\xef\xbb\xbf"
+_EDGE = b"\x00 \t\r"
+_RECORD_START = re.compile(r'\{"(?:type|parentUuid|isSidechain|timestamp|id|uuid|sessionId)"')
+_RECORD_STARTS_TRIED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One JSON object. `pos` is its byte offset in the (decompressed) file, `line` its physical line from 1."""
+
+    pos: int
+    line: int
+    value: dict[str, Any]
+
+
+class Reader:
+    """Records and faults after `progress`. Iterate to the end, then read `offset`, `line` and `bytes_read`.
+
+    `offset` stops before an unfinished last line, unless `final` and the line turns out to be whole.
+    """
+
+    def __init__(self, path: Path, progress: Progress, *, final: bool) -> None:
+        self.path = path
+        self.offset = progress.offset
+        self.line = progress.line
+        self.bytes_read = 0
+        self._final = final
+        self._told_encoding = False
+
+    def __iter__(self) -> Iterator[Record | Unreadable]:
+        try:
+            with open_stream(self.path, self.offset) as stream:
+                yield from self._records(stream)
+        except OSError as error:
+            yield Unreadable(0, error.strerror or type(error).__name__)
+        except EOFError as error:
+            yield Unreadable(self.line + 1, str(error))
+
+    def _records(self, stream: IO[bytes]) -> Iterator[Record | Unreadable]:
+        for size, line, ended in _lines(stream):
+            self.bytes_read += size
+            if self.offset == 0 and _is_utf16(line):
+                yield Unreadable(0, "not UTF-8")
+                return
+            if ended:
+                yield from self._values(line, size)
+                self.offset += size
+                self.line += 1
+            else:
+                yield from self._tail(line, size)
+
+    def _tail(self, line: bytes, size: int) -> Iterator[Record | Unreadable]:
+        """The bytes after the last line feed. `line` stays, so that the rest of this line gets the same number."""
+        if size and not line.strip(_EDGE):
+            if b"\x00" in line:
+                yield Unreadable(self.line + 1, "zero bytes at the end")
+            self.offset += size
+        elif self._final:
+            found = list(self._values(line, size))
+            yield from found
+            if not any(isinstance(item, Unreadable) for item in found):
+                self.offset += size
+
+    def _values(self, line: bytes, size: int) -> Iterator[Record | Unreadable]:
+        number = self.line + 1
+        if size > LONGEST_LINE:
+            yield Unreadable(number, f"line of {size} bytes skipped")
+            return
+        body = line.removeprefix(_BOM).strip(_EDGE)
+        if not body:
+            return
+        start = self.offset + line.find(body[:64])
+        try:
+            yield _record(start, number, orjson.loads(body))
+        except orjson.JSONDecodeError:
+            yield from self._repaired(body, start, number)
+
+    def _repaired(self, body: bytes, start: int, number: int) -> Iterator[Record | Unreadable]:
+        """What orjson refuses: lone surrogates, NaN, bad bytes, two objects on a line, a torn object before a whole one."""
+        text = body.decode("utf-8", "replace")
+        if _is_other_encoding(text):
+            if not self._told_encoding:
+                self._told_encoding = True
+                yield Unreadable(number, "not UTF-8")
+            return
+        at = 0
+        try:
+            while at < len(text):
+                value, end = _DECODER.raw_decode(text, at)
+                yield _record(start + len(text[:at].encode("utf-8", "replace")), number, value)
+                at = _skip_blank(text, end)
+        except (ValueError, RecursionError) as error:
+            yield Unreadable(number, _reason(error))
+            yield from _after_torn(text, at, start, number)
+
+
+_DECODER = json.JSONDecoder()
+
+
+def open_stream(path: Path, offset: int = 0) -> IO[bytes]:
+    """The file's bytes from `offset` on; of a `.zst` file the decompressed ones. OSError or EOFError if it can't."""
+    raw = path.open("rb")
+    try:
+        if path.suffix != ".zst":
+            raw.seek(offset)
+            return raw
+        stream = _Zstd(raw)
+        stream.skip(offset)
+        return cast("IO[bytes]", stream)
+    except BaseException:
+        raw.close()
+        raise
+
+
+class _Zstd:
+    """As much of a binary stream as is used here, over zstandard. Damage is an EOFError."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        import zstandard  # noqa: PLC0415  # 15 ms; only archives of OpenClaw are compressed
+
+        self._error = zstandard.ZstdError
+        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size))
+        except self._error as error:
+            raise EOFError(f"broken zstd data: {error}") from error
+
+    def skip(self, size: int) -> None:
+        while size > 0 and (block := self.read(min(size, BLOCK))):
+            size -= len(block)
+
+    def __enter__(self) -> _Zstd:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+
+def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+    r"""(size with its `\n`, bytes without it, whether it ended). Bytes past `LONGEST_LINE` are counted, not kept."""
+    parts: list[bytes] = []
+    size = 0
+    while block := stream.read(BLOCK):
+        first, *more = block.split(b"\n")
+        size += len(first)
+        if size <= LONGEST_LINE:
+            parts.append(first)
+        for piece in more:
+            yield size + 1, b"".join(parts), True
+            parts, size = [piece], len(piece)
+    if size:
+        yield size, b"".join(parts), False
+
+
+def _record(pos: int, line: int, value: object) -> Record | Unreadable:
+    return Record(pos, line, value) if isinstance(value, dict) else Unreadable(line, "not an object")
+
+
+def _skip_blank(text: str, at: int) -> int:
+    while at < len(text) and text[at] in "\x00 \t\r":
+        at += 1
+    return at
+
+
+def _after_torn(text: str, at: int, start: int, number: int) -> Iterator[Record]:
+    """The whole record that was appended behind a half-written one, if there is one."""
+    for tried, match in enumerate(_RECORD_START.finditer(text, at + 1)):
+        if tried == _RECORD_STARTS_TRIED:
+            return
+        try:
+            value, end = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if _skip_blank(text, end) == len(text):
+            yield Record(start + len(text[: match.start()].encode("utf-8", "replace")), number, value)
+            return
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    # JSONDecodeError says where; a plain ValueError is an integer of more digits than Python converts.
+    return f"not JSON: {error.msg}" if isinstance(error, json.JSONDecodeError) else "a number with too many digits"
+
+
+def _is_utf16(line: bytes) -> bool:
+    return line[:2] in (b"\xff\xfe", b"\xfe\xff") or line[1:4:2] == b"\x00\x00" or line[:3] == b"\x00{\x00"
+
+
+def _is_other_encoding(text: str) -> bool:
+    """Cut characters give one or two replacements; a file in a code page gives one for most letters."""
+    replaced = text.count("\ufffd")
+    return replaced > 3 and replaced * 2 > sum(1 for c in text if c > "\x7f")
+
+
+def scrub(text: str) -> str:
+    """Text that SQLite, tokenizers and engines accept: lone surrogates become U+FFFD, runs of NUL one space."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return re.sub("\x00+", " ", text) if "\x00" in text else text

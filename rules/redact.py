@@ -1,0 +1,155 @@
+"""Text that is safe to keep: `Redactor` scrubs it, masks the secrets in it, and mints SafeText."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
+
+from rules.load import load
+from rules.plausible import CHECKS, Found
+from rules.schema import Secret
+from rules.scrub import scrub
+from store.records import SafeText
+
+SCRUBBER = 1
+"""Raise it when `scrub` or a check changes: text stored before is then redacted again."""
+
+PLACEHOLDER = re.compile(r"\[secret:[a-z0-9][a-z0-9._-]{0,79}\]")
+MASKED = "\ufdd0"
+"""Stands for a placeholder while rules run, so that none reads its words. A noncharacter, which `scrub` lets through never."""
+
+Span = tuple[int, int, int, str]
+"""Start, end, the rule's rank, the kind."""
+
+
+class Redactor:
+    """Callable: any text in, safe text out. Twice is the same as once; time is linear in the text's length."""
+
+    def __init__(self, secrets: Iterable[Secret]) -> None:
+        self._rules = tuple(_Rule(rank, secret) for rank, secret in enumerate(secrets))
+
+    @cached_property
+    def version(self) -> str:
+        """Differs where the same text could come out differently."""
+        fields = {"id", "kind", "literals", "pattern", "inner", "scope", "check"}
+        rules = [rule.secret.model_dump_json(include=fields) for rule in self._rules]
+        return hashlib.sha256("\n".join((str(SCRUBBER), *rules)).encode()).hexdigest()[:16]
+
+    def __call__(self, text: str) -> SafeText:
+        return SafeText(self._masked(scrub(text)))
+
+    def _masked(self, text: str) -> str:
+        placeholders = PLACEHOLDER.findall(text) if "[secret:" in text else []
+        work = PLACEHOLDER.sub(MASKED, text) if placeholders else text
+        # What a value stands beside can change once its neighbour is masked, so go on until nothing more is found.
+        # Every round leaves less; the bound is for text that someone made to be slow.
+        for _ in range(16):
+            spans = list(self._spans(work))
+            if not spans:
+                break
+            work, placeholders = _replaced(work, _apart(spans), placeholders)
+        waiting = iter(placeholders)
+        return re.sub(MASKED, lambda _: next(waiting), work) if placeholders else work
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        low = _lower(text)
+        for rule in self._rules:
+            if rule.may_be_in(low):
+                yield from rule.spans(text, low)
+
+
+class _Rule:
+    """A secret rule at work. Patterns compile when a text first needs them: all of them cost 0.2 s, most texts need none."""
+
+    def __init__(self, rank: int, secret: Secret) -> None:
+        self.rank = rank
+        self.secret = secret
+        self._literals = tuple(literal.lower() for literal in secret.literals)
+        self._check = CHECKS[secret.check]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self.secret.pattern)
+
+    @cached_property
+    def _inner(self) -> re.Pattern[str]:
+        return re.compile(self.secret.inner)
+
+    def may_be_in(self, low: str) -> bool:
+        return not self._literals or any(literal in low for literal in self._literals)
+
+    def spans(self, text: str, low: str) -> Iterator[Span]:
+        for start, end in self._zones(low):
+            for match in self._pattern.finditer(text, start, end):
+                yield from self._secrets(match)
+
+    def _zones(self, low: str) -> Iterable[tuple[int, int]]:
+        if self.secret.scope == "text" or not self._literals:
+            return [(0, len(low))]
+        return sorted({zone for literal in self._literals for zone in _lines_with(literal, low)})
+
+    def _secrets(self, match: re.Match[str]) -> Iterator[Span]:
+        if not self.secret.inner:
+            return self._values(match)
+        return (span for part in self._inner.finditer(match.string, *match.span()) for span in self._values(part))
+
+    def _values(self, match: re.Match[str]) -> Iterator[Span]:
+        names = [name for name in match.re.groupindex if name.startswith("secret")]
+        for group in names or [0]:
+            start, end = match.span(group)
+            found = Found(match.string, match.start(), start, end)
+            if start < end and found.value.strip(MASKED) and self._check(found):
+                yield start, end, self.rank, self.secret.kind
+
+
+@cache
+def default() -> Redactor:
+    """The redactor of the built-in rules."""
+    secrets, _ = load(Secret)
+    return Redactor(secrets)
+
+
+def _lower(text: str) -> str:
+    """Lower case of the same length, so that places in it are places in the text."""
+    low = text.lower()
+    # U+0130 is the one character that lower case makes longer.
+    return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
+
+
+def _lines_with(literal: str, low: str) -> Iterator[tuple[int, int]]:
+    at = low.find(literal)
+    while at >= 0:
+        end = low.find("\n", at)
+        end = len(low) if end < 0 else end
+        yield low.rfind("\n", 0, at) + 1, end
+        at = low.find(literal, end)
+
+
+def _apart(spans: list[Span]) -> list[Span]:
+    """Spans that do not overlap; the rule of the lowest rank names the kind of those that did."""
+    apart: list[Span] = []
+    for start, end, rank, kind in sorted(spans):
+        if apart and start < apart[-1][1]:
+            first, last, known, named = apart[-1]
+            rank, kind = min((known, named), (rank, kind))
+            apart[-1] = (first, max(last, end), rank, kind)
+        else:
+            apart.append((start, end, rank, kind))
+    return apart
+
+
+def _replaced(text: str, spans: list[Span], placeholders: list[str]) -> tuple[str, list[str]]:
+    """The text with each span masked, and every mask's placeholder in order. Masks inside a span go with it."""
+    pieces: list[str] = []
+    named: list[str] = []
+    at = used = 0
+    for start, end, _, kind in spans:
+        before = text[at:start]
+        passed = used + before.count(MASKED)
+        named += [*placeholders[used:passed], f"[secret:{kind}]"]
+        used = passed + text.count(MASKED, start, end)
+        pieces += [before, MASKED]
+        at = end
+    return "".join((*pieces, text[at:])), named + placeholders[used:]

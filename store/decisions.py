@@ -1,0 +1,98 @@
+"""The newest decisions with what they replaced, so that the last ones can be taken back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from store.knowledge import Snapshot
+from store.records import Action, SafeText
+from store.tables import decision_log
+from store.verdicts import Verdict
+
+KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a decision changed: anchors it judged, the verdicts they had, entries as they stood, and the entry it made."""
+
+    anchors: tuple[str, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    entries: tuple[Snapshot, ...] = ()
+    created: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision as logged. `waiting` is JSON: the candidate, and the staging documents it was taken from."""
+
+    id: int
+    at: int
+    action: str
+    document: str
+    waiting: SafeText
+    before: Before
+    entry: str | None
+
+
+def log(
+    tx: Connection, *, at: int, action: str, document: str, waiting: SafeText, before: Before, entry: str | None
+) -> Decided:
+    """Remember a decision; only the newest `KEPT` stay."""
+    # The snapshots' text came out of the database; the rest are hashes and numbers.
+    stored = SafeText(json.dumps(asdict(before), ensure_ascii=False))
+    row = {"at": at, "action": action, "document": document, "candidate": waiting, "before": stored, "entry_uid": entry}
+    made = int(tx.execute(insert(decision_log).returning(decision_log.c.id), row).scalar_one())
+    newest = select(decision_log.c.id).order_by(decision_log.c.id.desc()).limit(KEPT).scalar_subquery()
+    tx.execute(delete(decision_log).where(decision_log.c.id.not_in(newest)))
+    return Decided(made, at, action, document, waiting, before, entry)
+
+
+def newest(tx: Connection) -> list[Decided]:
+    """The decisions that can be taken back, the last one first."""
+    rows = tx.execute(select(decision_log).order_by(decision_log.c.id.desc()))
+    return [
+        Decided(r.id, r.at, r.action, r.document, r.candidate, _before(json.loads(r.before)), r.entry_uid) for r in rows
+    ]
+
+
+def drop(tx: Connection, decision_id: int) -> None:
+    tx.execute(delete(decision_log).where(decision_log.c.id == decision_id))
+
+
+def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
+    """Blank the quotes of this session in the log: its words were deleted or forgotten."""
+    for row in tx.execute(select(decision_log.c.id, decision_log.c.candidate)).all():
+        waiting = json.loads(row.candidate)
+        if not _blank(waiting, agent, session):
+            continue
+        stored = SafeText(json.dumps(waiting, ensure_ascii=False))  # it was safe before, and only lost words
+        tx.execute(update(decision_log).where(decision_log.c.id == row.id).values(candidate=stored))
+
+
+def _blank(waiting: list[dict[str, Any]], agent: str, session: str) -> bool:
+    changed = False
+    for part in waiting:
+        header = part["header"]
+        if (header["agent"], header["source_session"]) == (agent, session):
+            changed = changed or bool(part["item"]["evidence"])
+            part["item"]["evidence"] = []
+    return changed
+
+
+def _before(stored: dict[str, Any]) -> Before:
+    return Before(
+        anchors=tuple(stored["anchors"]),
+        verdicts=tuple(Verdict(v["anchor"], Action(v["outcome"]), v["entry"], v["at"]) for v in stored["verdicts"]),
+        entries=tuple(
+            Snapshot(
+                **{**e, "tags": tuple(e["tags"]), "anchors": tuple(e["anchors"]), "evidence": tuple(e["evidence"])}
+            )
+            for e in stored["entries"]
+        ),
+        created=stored["created"],
+    )
