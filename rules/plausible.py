@@ -50,8 +50,8 @@ _VARIABLE = re.compile(
     r"\\?\$\{?[A-Za-z_][\w.:-]*\}?.*|\\?\$[({].*|<.*|\{.*|\[.*|%[\w()]*%?[sd]?|%\(.*|@\w+@|#\{.*|![A-Za-z]+.*|&\w*|\*.*|__\w+__"
 )
 _STAND_IN = re.compile(
-    r"(?:^|[^a-z])(?:your|my|example|placeholder|redacted|masked|hidden|change[-_]?(?:me|this|it)|dummy|sample|insert|replace|todo|tbd|"
-    r"fixme|goes|here|from|the)(?:[^a-z]|$)|\.\.\.|…|x{4}|X{4}|\*{3}|•{3}|여기|입력|변경|예시"
+    r"(?:^|[^a-z])(?:your|example|placeholder|redacted|masked|hidden|change[-_]?(?:me|this|it)|dummy|sample|insert|replace|todo|tbd|"
+    r"fixme|goes|here)(?:[^a-z]|$)|\.\.\.|…|x{4}|X{4}|\*{3}|•{3}|여기|입력|변경|예시"
 )
 _CALL = re.compile(r"(?:await\s|new\s)?[A-Za-z_$@][\w$]*(?:(?:\.|->|::|\?\.)[\w$]+)*[(\[{]")
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
@@ -59,18 +59,19 @@ _PATH = re.compile(r"(?:~|\.{0,2})/[\w.@~-]+(?:/[\w.@~-]*)*|[A-Za-z]:\\.*|[\w-]+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}:\d\d.*|v?\d+(?:\.\d+)+\w*")
 _NUMBER = re.compile(r"[-+~<>=≤≥]*\d[\d,._]*(?:%|[a-zA-Z]{1,3})?[+\-~]?\d*")
 _WORDY = re.compile(r"[A-Za-z]+(?:[_\-. /:@+]+[A-Za-z]+)*[_\-.]?v?\d{0,4}")
-_STOP = frozenset(
-    """str string text varchar char bytes byte bool boolean int integer number float any object optional required none
-    null nil undefined true false yes no on off unknown void never unset empty missing invalid valid wrong incorrect
-    correct hash hashed hashedpassword encrypted plaintext plain secret token password passwd pwd pass key apikey
-    passphrase value values data field input output type types name names env environment config default prompt
-    disabled enabled ask auto stdin random generated test user username admin root basic bearer auth oauth jwt sha256
-    sha512 sha1 md5 bcrypt argon2 scrypt base64 base64url utf-8 utf8 hs256 rs256 aes256 aes-256 this self that new old current
-    other same both error failed success ok todo tbd expired login logout reset update change changed confirm forgot
-    secretstr securestring chararray uuid uuid4 uuidv4 function const let var return async await import export
-    private public static final readonly identifier literal keyword comment punctuation operator number_literal eof
-    """.split()
-)
+_STOP_WORDS = """
+    str string text varchar char bytes byte bool boolean int integer number float any object optional required none
+    null nil undefined true false yes no on off unknown void never unset empty missing invalid valid wrong
+    incorrect correct hash hashed hashedpassword encrypted plaintext plain secret token password passwd pwd pass
+    key apikey passphrase value values data field input output type types name names env environment config default
+    prompt disabled enabled ask auto stdin random generated test user username admin root basic bearer auth oauth
+    jwt sha256 sha512 sha1 md5 bcrypt argon2 scrypt base64 base64url utf-8 utf8 hs256 rs256 aes256 aes-256 this
+    self that new old current other same both error failed success ok todo tbd expired login logout reset update
+    change changed confirm forgot secretstr securestring chararray uuid uuid4 uuidv4 function const let var return
+    async await import export private public static final readonly identifier literal keyword comment punctuation
+    operator number_literal eof
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def real(found: Found) -> bool:
@@ -147,6 +148,26 @@ def strict(found: Found) -> bool:
     return _digits(value) > 0 or any(c in "!@#$%^&*?+~" for c in value[1:])
 
 
+def flag(found: Found) -> bool:
+    """After `--password` and its kin: words after a space are prose unless quoted, words after `=` are not."""
+    if found.value.isdigit() or _NUMBER.fullmatch(found.value) or len(found.value) < 4 or not _literal(found):
+        return False
+    if found.quoted or found.assigned:
+        return not _compound(found.value) and not any(c.isspace() for c in found.value)
+    return strict(found)
+
+
+def url(found: Found) -> bool:
+    """The password of `user:password@host`. Even the word `password` may be one there."""
+    value = found.value
+    return not (_ALL_MASK.fullmatch(value) or _VARIABLE.fullmatch(value) or re.match(r"(?i)your|<|\.\.\.|…", value))
+
+
+def body(found: Found) -> bool:
+    """Between the marks of a key: a run of Base64, and not the code that looks for the marks."""
+    return bool(re.search(r"[A-Za-z0-9+/=]{16}", found.value))
+
+
 def random(found: Found) -> bool:
     """Letters and digits in one run, as keys are made and words are not."""
     value = re.sub(r"^[a-z]{2,8}[-_]", "", found.value)
@@ -182,7 +203,7 @@ def resident(found: Found) -> bool:
         born = date(century + int(digits[:2]), int(digits[2:4]), int(digits[4:6]))
     except ValueError:
         return False
-    return born.year >= 1870 and born <= date.today()
+    return 1870 <= born.year < 2040
 
 
 CHECKS: dict[str, Callable[[Found], bool]] = {
@@ -192,6 +213,9 @@ CHECKS: dict[str, Callable[[Found], bool]] = {
     "secret": secret,
     "token": token,
     "strict": strict,
+    "flag": flag,
+    "url": url,
+    "body": body,
     "random": random,
     "card": card,
     "resident": resident,

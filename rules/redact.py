@@ -97,8 +97,7 @@ class _Rule:
 
     def _values(self, match: re.Match[str]) -> Iterator[Span]:
         names = [name for name in match.re.groupindex if name.startswith("secret")]
-        for group in names or [0]:
-            start, end = match.span(group)
+        for start, end in [match.span(name) for name in names] or [match.span()]:
             found = Found(match.string, match.start(), start, end)
             if start < end and found.value.strip(MASKED) and self._check(found):
                 yield start, end, self.rank, self.secret.kind

@@ -96,7 +96,9 @@ class Secret(Record):
     pattern: Regex
     inner: Regex = ""
     scope: Literal["line", "text"] = "line"
-    check: Literal["", "real", "password", "secret", "token", "strict", "random", "card", "resident"] = ""
+    check: Literal[
+        "", "real", "password", "secret", "token", "strict", "flag", "url", "random", "body", "card", "resident"
+    ] = ""
     examples: Examples
 
 

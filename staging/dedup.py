@@ -17,8 +17,50 @@ Semantic = Callable[[str, Sequence[str]], Sequence[float]]
 _MARKUP = re.compile(r"[*_`~>|\[\](){}\"'“”‘’]")
 _WORD = re.compile(r"[\w+#]+(?:[.:/@-][\w+#]+)*")
 _DIGITS = re.compile(r"\d+(?:\.\d+)*")
-_STOP = frozenset(["a", "an", "the", "to", "of", "in", "on", "at", "for", "with", "we", "i", "it", "is", "are", "was", "be", "and", "or", "so", "that", "this"])
-_CONTRAST = frozenset(["not", "no", "never", "instead", "longer", "don't", "말고", "대신", "아니라", "않고", "않는다", "않기", "안", "더이상"])
+_STOP = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "to",
+        "of",
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "we",
+        "i",
+        "it",
+        "is",
+        "are",
+        "was",
+        "be",
+        "and",
+        "or",
+        "so",
+        "that",
+        "this",
+    ]
+)
+_CONTRAST = frozenset(
+    [
+        "not",
+        "no",
+        "never",
+        "instead",
+        "longer",
+        "don't",
+        "말고",
+        "대신",
+        "아니라",
+        "않고",
+        "않는다",
+        "않기",
+        "안",
+        "더이상",
+    ]
+)
 _HANGUL = re.compile(r"[가-힣]+$")
 _PARTICLE = re.compile(
     r"(?:에서는|에게서|으로는|이라고|으로|에서|에게|까지|부터|보다|처럼|라고|이나|이란|하고|은|는|이|가|을|를|에|의|와|과|도|만|로)$"

@@ -89,7 +89,7 @@ def settle(queue: Queue, verdicts: Lookup) -> int:
 def score(waiting: Waiting, now: int) -> float:
     """Confidence, plus up to 0.2 for how lately it was said and 0.1 for every doubling of the sessions that say it."""
     age_days = max(0, now - waiting.time) / DAY_MS
-    return waiting.item.confidence + 0.2 * 0.5 ** (age_days / HALF_LIFE_DAYS) + 0.1 * math.log2(len(waiting.all))
+    return waiting.item.confidence + 0.2 * float(0.5 ** (age_days / HALF_LIFE_DAYS)) + 0.1 * math.log2(len(waiting.all))
 
 
 def _settle(queue: Queue, name: str, verdicts: Lookup) -> int:

@@ -16,7 +16,7 @@ from store import projects
 from store.outbox import enqueue
 from store.records import Action, DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
 from store.tables import entry as entries
-from store.tables import entry_anchor, entry_tag, evidence, project, session, tag, turn, verdict
+from store.tables import entry_anchor, entry_tag, evidence, forgotten, project, session, tag, turn, verdict
 from store.verdicts import in_batches
 
 _LETTERS = "abcdefghjkmnpqrstvwxyz"
@@ -246,6 +246,16 @@ def anchors_of(tx: Connection, uid: str) -> tuple[str, ...]:
         select(entry_anchor.c.anchor).join(entries, entries.c.id == entry_anchor.c.entry_id).where(entries.c.uid == uid)
     )
     return tuple(tx.execute(query.order_by(entry_anchor.c.anchor)).scalars())
+
+
+def words_are_gone(tx: Connection, agent: str, sessions: Iterable[str]) -> bool:
+    """Whether the user deleted one of these sessions or had it forgotten, so that none of its words may be kept."""
+    ids = [SafeText(external_id) for external_id in sessions]
+    deleted = select(session.c.id).where(
+        session.c.agent == agent, session.c.external_id.in_(ids), session.c.status == "deleted"
+    )
+    dropped = select(forgotten.c.agent).where(forgotten.c.agent == agent, forgotten.c.external_id.in_(ids))
+    return tx.execute(deleted).first() is not None or tx.execute(dropped).first() is not None
 
 
 def get(tx: Connection, uid: str) -> Entry | None:

@@ -12,6 +12,7 @@ from store.reader import Reader, marks
 from store.records import SafeText
 
 T = TypeVar("T")
+NOTHING = SafeText("")
 
 AT_ONCE = 500
 """Values of one IN list; SQLite's own limit is far higher, a plan's memory is not."""
@@ -45,8 +46,8 @@ class Found:
     type: str = ""
     status: str = "active"
     superseded_by: str | None = None
-    summary: SafeText = SafeText("")
-    detail: SafeText = SafeText("")
+    summary: SafeText = NOTHING
+    detail: SafeText = NOTHING
     tags: tuple[str, ...] = ()
 
     @property
@@ -128,7 +129,7 @@ def _entry(row: sqlite3.Row) -> Found:
     return Found(
         ref=-row["id"],
         text=SafeText("\n".join((summary, detail, " ".join(tags)))),
-        title=SafeText(""),
+        title=NOTHING,
         project_id=EVERYWHERE if row["scope"] == "global" else own,
         session_id=row["session_id"] or 0,
         time=row["created_at"],
@@ -197,8 +198,10 @@ def waiting(reader: Reader, limit: int, *, newest: bool = False) -> list[Waiting
     return [Waiting(r["id"], r["ref"], r["op"], bool(r["applied_words"]), bool(r["applied_vectors"])) for r in rows]
 
 
-def waiting_count(reader: Reader) -> int:
-    return int(reader.rows("SELECT count(*) FROM outbox WHERE applied_words = 0 OR applied_vectors = 0")[0][0])
+def waiting_count(reader: Reader, most: int | None) -> int:
+    """How many outbox rows wait; counted up to `most`, when that is all a caller asks."""
+    sql = "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE applied_words = 0 OR applied_vectors = 0 LIMIT ?)"
+    return int(reader.rows(sql, (-1 if most is None else most,))[0][0])
 
 
 # --- vectors ---
@@ -240,6 +243,10 @@ def unembedded_count(reader: Reader, model: str) -> int:
                 AND NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = e.hash AND v.model = :model))
         """
     return int(reader.rows(sql, {"model": model})[0][0])
+
+
+def has_vectors(reader: Reader) -> bool:
+    return bool(reader.rows("SELECT 1 FROM vector LIMIT 1"))
 
 
 def models(reader: Reader) -> dict[str, int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, delete, insert, update
 
 from store.tables import outbox
 
@@ -14,3 +14,14 @@ def enqueue(tx: Connection, kind: str, refs: Iterable[int], op: str) -> None:
     rows = [{"kind": kind, "ref": ref, "op": op} for ref in refs]
     if rows:
         tx.execute(insert(outbox), rows)
+
+
+def applied(tx: Connection, ids: Sequence[int], *, words: bool, vectors: bool) -> None:
+    """Note which index has applied these rows; those that both have are done."""
+    for start in range(0, len(ids), 500):
+        batch = outbox.c.id.in_(ids[start : start + 500])
+        if words:
+            tx.execute(update(outbox).where(batch).values(applied_words=1))
+        if vectors:
+            tx.execute(update(outbox).where(batch).values(applied_vectors=1))
+        tx.execute(delete(outbox).where(batch, outbox.c.applied_words == 1, outbox.c.applied_vectors == 1))

@@ -121,6 +121,10 @@ class Words:
         with _damage(self.folder):
             return int(self._searcher.doc_freq(field, word))
 
+    def holds(self, ref: int) -> bool:
+        with _damage(self.folder):
+            return bool(self._run(_tantivy().Query.term_query(_schema(), "ref", ref), 1))
+
     def search(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[WordHit]:
         """The best rows for any of the terms, best first. No text of a user ever reaches a query parser."""
         if not terms or not len(self):

@@ -48,7 +48,9 @@ def _belongs(before: str, piece: str) -> bool:
     together = len(before) + 1 + len(piece)
     if len(before) < FRAGMENT or ABBREVIATION.search(before):
         return together <= LONGEST
-    return len(piece) < FRAGMENT and together <= FULL
+    # One character is no sentence and would be lost alone.
+    room = LONGEST if len(piece) < SHORTEST else FULL
+    return len(piece) < FRAGMENT and together <= room
 
 
 def _pieces(text: str) -> Iterator[str]:

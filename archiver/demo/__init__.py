@@ -1,0 +1,1 @@
+"""Invented sessions, and the story they tell."""

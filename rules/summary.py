@@ -1,0 +1,69 @@
+"""A finding in one line that stands alone. Works by cutting only, so that safe text stays safe."""
+
+from __future__ import annotations
+
+import re
+
+from store.records import SafeText
+
+LIMIT = 160
+
+_MARKUP = re.compile(r"\*\*|__|~~|`+|!?\[(?P<kept>[^\]\n]*)\]\([^)\n]*\)|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|^\s*#+\s*")
+_BLANKS = re.compile(r"[\s\u200b\ufeff]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
+_OPENING = re.compile(
+    r"^(?:[^\w가-힣`\[(\"'“‘<@$.\-/]+"
+    r"|(?:그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
+    r"|(?:ok(?:ay)?|yes|yeah|yep|sure|no|also|and|so|now|well|great|good|perfect|actually|hmm|then|right|alright|please)[,.!:]*\s+"
+    r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*"
+    r"|\(?\d{1,2}[.)]\s+)",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(r"[\s.:;,!~…→\-–—]+$")
+_BREAKS = re.compile(r"(?<=[,;.])\s|\s[—–(]|(?<=고|며|서|면|데|만)\s")
+
+
+def plain(text: SafeText) -> SafeText:
+    """Text without Markdown, control characters and runs of blanks."""
+    return _swapped(_BLANKS, _swapped(_MARKUP, _swapped(_CONTROL, text, " "), ""), " ").strip()
+
+
+def line(text: SafeText, limit: int = LIMIT) -> SafeText:
+    """A sentence as a title: plain, without list mark, greeting, label and full stop, at most `limit` characters."""
+    text = plain(text)
+    while (opening := _OPENING.match(text)) and len(text) - opening.end() >= 4:
+        text = text[opening.end() :]
+    closing = _CLOSING.search(text)
+    return shortened(text[: closing.start()] if closing and closing.start() else text, limit)
+
+
+def shortened(text: SafeText, limit: int) -> SafeText:
+    """At most `limit` characters, cut where a clause ends if one ends in the second half."""
+    if len(text) <= limit:
+        return text
+    ends = [match.start() for match in _BREAKS.finditer(text, limit // 2, limit - 1)]
+    at = ends[-1] if ends else text.rfind(" ", limit // 2, limit - 1)
+    return SafeText.joined("", [text[: at if at > 0 else limit - 1].rstrip(" ,;(—–"), SafeText("…")])
+
+
+def cause_and_fix(cause: SafeText, fix: SafeText) -> SafeText:
+    """`cause → fix` within the limit; what one side leaves over the other may use."""
+    room = LIMIT - 3
+    one, two = line(cause), line(fix)
+    if len(one) + len(two) > room:
+        half = room // 2
+        spare = max(0, half - len(one)), max(0, half - len(two))
+        one, two = shortened(one, half + spare[1]), shortened(two, half + spare[0])
+    return SafeText.joined(" → ", [one, two])
+
+
+def _swapped(pattern: re.Pattern[str], text: SafeText, blank: str) -> SafeText:
+    """Every match replaced by its group `kept`, or by a literal of ours."""
+    pieces: list[SafeText] = []
+    at = 0
+    for match in pattern.finditer(text):
+        pieces.append(text[at : match.start()])
+        kept = match.groupdict().get("kept")
+        pieces.append(text[match.start("kept") : match.end("kept")] if kept else SafeText(blank))
+        at = match.end()
+    return SafeText.joined("", [*pieces, text[at:]]) if pieces else text
