@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archiver import discover
+from archiver import discover, inbox
 from archiver.home import Home
 from archiver.sources import SOURCES
 from archiver.transcript import Found, Source
@@ -20,6 +20,9 @@ from store.records import Status, now_ms
 if TYPE_CHECKING:
     from archiver.ingest import FileReport
 
+Told = tuple[Path, inbox.Event | None]
+"""A file in the inbox, and the event in it."""
+
 Known = dict[tuple[str, str], sqlite3.Row]
 """Transcript files read before, by agent and path."""
 
@@ -30,6 +33,7 @@ INDEX_EVERY = 2_000
 """New chunks after which the word index is brought up: what a search can still score straight from the tables."""
 
 MINUTE = 60_000
+DAY = 24 * 60 * MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     """Archive, index and distil what is new. Each file is one transaction, so stopping at any instant loses nothing."""
     report = Report()
     known = home.reader.files()
-    found = _find(wish, known, report)
+    events = [] if wish.paths else list(inbox.waiting(home.root / "inbox"))
+    found = _find(wish, known, events, report)
     report.files_found = len(found)
     changed = [item for item in found if not _unchanged(item, known)]
     if wish.dry_run:
@@ -102,18 +107,23 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     _read(home, wish, changed, report, progress)
     if not wish.paths:
         _mark_missing(home, found, known)
+        _settle(home, events)
     _index(home, report, progress)
     if wish.distil:
         _distil(home, wish, report, progress)
     return report
 
 
-def _find(wish: Wish, known: Known, report: Report) -> list[Found]:
-    """Transcripts to look at, newest first. A path that is none is reported and costs nothing else."""
+def _find(wish: Wish, known: Known, events: list[Told], report: Report) -> list[Found]:
+    """Transcripts to look at, what hooks told of first, then newest first. A path that is none is reported and costs nothing else."""
+    named = {path: agent for agent, path in known}
     if not wish.paths:
-        found = list(discover.discover(list(wish.agents) or None))
+        told = [Path(event.transcript) for _, event in events if event and event.transcript and Path(event.transcript).is_file()]
+        first, _ = discover.from_paths(told, known=named)
+        seen = {item.path for item in first}
+        found = [*first, *(item for item in discover.discover(list(wish.agents) or None) if item.path not in seen)]
     else:
-        found, problems = discover.from_paths(list(wish.paths), known={path: agent for agent, path in known})
+        found, problems = discover.from_paths(list(wish.paths), known=named)
         report.unreadable += [{"file": str(problem.path), "line": 0, "reason": problem.message()} for problem in problems]
         if not found and len(problems) == len(wish.paths):
             raise WwtError("archive.nothing_readable", reason="; ".join(problem.message() for problem in problems))
@@ -209,6 +219,31 @@ def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
 
         with home.database.transaction() as tx:
             sessions.mark_missing(tx, gone, now_ms())
+
+
+def _settle(home: Home, events: list[Told]) -> None:
+    """Sessions whose end a hook told of are over. An event goes when its session is known, or after a day without one."""
+    if not events:
+        return
+    from store import sessions  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+    for path, event in events:
+        if event is None:
+            _quarantine(home, path)
+            continue
+        with home.database.transaction() as tx:
+            held = sessions.find(tx, event.agent, event.session)
+            if held is not None and event.ends:
+                sessions.end(tx, held)
+        if held is not None or now_ms() - event.at > DAY:
+            path.unlink(missing_ok=True)
+
+
+def _quarantine(home: Home, path: Path) -> None:
+    """A file in the inbox that holds no event is kept where `wwt status` counts it."""
+    folder = home.root / "inbox" / "quarantine"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    path.rename(folder / path.name)
 
 
 def _remask(home: Home, report: Report) -> None:

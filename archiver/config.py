@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from dataclasses import dataclass, fields
@@ -80,3 +81,17 @@ def _section(path: Path, name: str, default: Any, raw: dict[str, Any]) -> Any:
         if wanted is int and value < 0:
             raise WwtError("config.negative", path=path, name=f"{name}.{key}", exit_code=USAGE)
     return type(default)(**table)
+
+
+def lexicon_path(root: Path) -> Path:
+    """The tag lexicon that archiving compiles from the rules, for the paths that may not read YAML."""
+    return root / "index" / "lexicon.json"
+
+
+def aliases(root: Path) -> dict[str, str]:
+    """Written form to canonical tag; empty before the first archive."""
+    try:
+        loaded = json.loads(lexicon_path(root).read_text(encoding="utf-8"))
+        return {str(key): str(value) for key, value in loaded["aliases"].items()}
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -43,10 +42,6 @@ class Home:
     @property
     def rules_folder(self) -> Path:
         return self.root / "rules"
-
-    @property
-    def lexicon_path(self) -> Path:
-        return self.root / "index" / "lexicon.json"
 
     def make(self) -> None:
         """Make the folders and bring the database to the current schema. Private to the user: 0700."""
@@ -118,9 +113,4 @@ class Home:
         return Index(self.root / "index", self.database_path, lambda: self.database, lambda: self.embedder)
 
     def aliases(self) -> dict[str, str]:
-        """Written form to canonical tag, from the lexicon that archiving compiled; empty before the first archive."""
-        try:
-            loaded = json.loads(self.lexicon_path.read_text(encoding="utf-8"))
-            return {str(key): str(value) for key, value in loaded["aliases"].items()}
-        except (OSError, ValueError, KeyError, AttributeError, TypeError):
-            return {}
+        return config.aliases(self.root)

@@ -215,10 +215,7 @@ class Index:
                         self._vectors_folder,
                     )
         total = lookup.unembedded_count(self._reader, embedder.model)
-        if total:
-            chunks = self._embed_all(embedder, total, progress)
-        else:
-            chunks = 0
+        chunks = self._embed_all(embedder, total, progress) if total else 0
         self.apply()
         self._move_to(embedder.model)
         return chunks

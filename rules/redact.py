@@ -20,6 +20,11 @@ PLACEHOLDER = re.compile(r"\[secret:[a-z0-9][a-z0-9._-]{0,79}\]")
 MASKED = "\ufdd0"
 """Stands for a placeholder while rules run, so that none reads its words. A noncharacter, which `scrub` lets through never."""
 
+STEMS = ("pass", "auth", "key", "token", "secret", "cred", "pw")
+"""Pieces of many literals: where a text lacks one, those that hold it need not be looked for."""
+
+LONG_WORD = re.compile(r"[a-z0-9_-]{20,}")
+
 Span = tuple[int, int, int, str]
 """Start, end, the rule's rank, the kind."""
 
@@ -29,6 +34,9 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         self._rules = tuple(_Rule(rank, secret) for rank, secret in enumerate(secrets))
+        self._always = [rule.rank for rule in self._rules if not rule.literals]
+        self._words = _Literals(rule for rule in self._rules if rule.secret.scope == "word")
+        self._lines = _Literals(rule for rule in self._rules if rule.secret.scope != "word")
 
     @cached_property
     def version(self) -> str:
@@ -55,9 +63,38 @@ class Redactor:
 
     def _spans(self, text: str) -> Iterator[Span]:
         low = _lower(text)
-        for rule in self._rules:
-            if rule.may_be_in(low):
-                yield from rule.spans(text, low)
+        for rank in sorted({*self._always, *self._lines.ranks(low), *self._words.ranks(_long_words(low))}):
+            yield from self._rules[rank].spans(text, low)
+
+
+class _Literals:
+    """Which rules have a literal in a text. Nearly every text has none, so this is where the time goes."""
+
+    def __init__(self, rules: Iterable[_Rule]) -> None:
+        self._ranks: dict[str, set[int]] = {stem: set() for stem in STEMS}
+        for rule in rules:
+            for literal in rule.literals:
+                self._ranks.setdefault(literal, set()).add(rule.rank)
+        # A literal that holds another is looked for only where the other one is.
+        self._longer: dict[str, list[str]] = {}
+        for literal in self._ranks:
+            held = min((other for other in self._ranks if other in literal), key=len)
+            self._longer.setdefault(held, []).append(literal)
+        self._ascii = [literal for literal in self._longer if literal.isascii()]
+        self._other = [literal for literal in self._longer if not literal.isascii()]
+
+    def ranks(self, low: str) -> set[int]:
+        if not low:
+            return set()
+        first = self._ascii if low.isascii() else self._ascii + self._other
+        present = [held for held in first if held in low]
+        return {
+            rank
+            for held in present
+            for literal in self._longer[held]
+            if literal in low
+            for rank in self._ranks[literal]
+        }
 
 
 class _Rule:
@@ -66,7 +103,7 @@ class _Rule:
     def __init__(self, rank: int, secret: Secret) -> None:
         self.rank = rank
         self.secret = secret
-        self._literals = tuple(literal.lower() for literal in secret.literals)
+        self.literals = tuple(literal.lower() for literal in secret.literals)
         self._check = CHECKS[secret.check]
 
     @cached_property
@@ -77,18 +114,15 @@ class _Rule:
     def _inner(self) -> re.Pattern[str]:
         return re.compile(self.secret.inner)
 
-    def may_be_in(self, low: str) -> bool:
-        return not self._literals or any(literal in low for literal in self._literals)
-
     def spans(self, text: str, low: str) -> Iterator[Span]:
         for start, end in self._zones(low):
             for match in self._pattern.finditer(text, start, end):
                 yield from self._secrets(match)
 
     def _zones(self, low: str) -> Iterable[tuple[int, int]]:
-        if self.secret.scope == "text" or not self._literals:
+        if self.secret.scope == "text" or not self.literals:
             return [(0, len(low))]
-        return sorted({zone for literal in self._literals for zone in _lines_with(literal, low)})
+        return sorted({zone for literal in self.literals for zone in _lines_with(literal, low)})
 
     def _secrets(self, match: re.Match[str]) -> Iterator[Span]:
         if not self.secret.inner:
@@ -115,6 +149,10 @@ def _lower(text: str) -> str:
     low = text.lower()
     # U+0130 is the one character that lower case makes longer.
     return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
+
+
+def _long_words(low: str) -> str:
+    return "\n".join(LONG_WORD.findall(low))
 
 
 def _lines_with(literal: str, low: str) -> Iterator[tuple[int, int]]:

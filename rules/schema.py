@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, ValidationInfo
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+)
+from pydantic import Tag as Kind
 from pydantic_core import PydanticCustomError
 
 
@@ -83,7 +93,8 @@ class Secret(Record):
         which is for patterns that begin with a set of rare characters.
     pattern: the secrets are the groups whose names begin with `secret`, or else the whole match.
     inner: where one match holds many secrets, finds each of them inside it; its groups are named the same way.
-    scope: what the pattern sees: the lines that hold a literal, or the whole text that holds one.
+    scope: what the pattern sees: the lines that hold a literal, or the whole text that holds one; with `word`, the
+        lines in which a literal stands within 20 or more letters, digits, "_" and "-" on end, as in most tokens.
     check: what a value must also be, see `redact.CHECKS`.
     Where two rules overlap, the one that stands first in the file names the kind.
     """
@@ -95,7 +106,7 @@ class Secret(Record):
     literals: tuple[str, ...]
     pattern: Regex
     inner: Regex = ""
-    scope: Literal["line", "text"] = "line"
+    scope: Literal["line", "text", "word"] = "line"
     check: Literal[
         "", "real", "password", "secret", "token", "strict", "flag", "url", "random", "body", "card", "resident"
     ] = ""
@@ -110,7 +121,7 @@ def _compiles_with_families(pattern: str) -> str:
     return pattern
 
 
-FAMILY = re.compile(r"<([a-z][a-z0-9_]*)>")
+FAMILY = re.compile(r"(?<!\?P)(?<!\?)<([a-z][a-z0-9_]*)>")
 """A reference to a family of words, in a pattern or in a list of lemmas."""
 
 Pattern = Annotated[str, AfterValidator(_compiles_with_families)]
@@ -138,7 +149,11 @@ class Verb(BaseModel):
     final: bool | None = None
 
 
-Cue = Pattern | Verb
+def _kind_of_cue(value: object) -> str:
+    return "pattern" if isinstance(value, str) else "verb"
+
+
+Cue = Annotated[Annotated[Pattern, Kind("pattern")] | Annotated[Verb, Kind("verb")], Discriminator(_kind_of_cue)]
 """A pattern over the sentence as `sentences.said_of` gives it, in any case, or a Korean predicate."""
 
 

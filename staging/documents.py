@@ -129,7 +129,7 @@ class Item(_Model):
     @property
     def edited(self) -> bool:
         """A person changed its words, type or tags after it was mined, or wrote it."""
-        return self.mined_hash != content_hash(self.type, self.summary, self.detail, self.tags)
+        return self.mined_hash != content_hash(self.type, self.summary, self.detail, self.tags, self.scope)
 
     @property
     def turns(self) -> tuple[str, ...]:
@@ -202,9 +202,11 @@ class Reading:
     broken: tuple[Broken, ...]
 
 
-def content_hash(type: EntryType | str, summary: str, detail: str, tags: Sequence[str]) -> str:
+def content_hash(
+    type: EntryType | str, summary: str, detail: str, tags: Sequence[str], scope: str = Scope.PROJECT
+) -> str:
     """Hash of what a person may edit, to see whether anyone did."""
-    stated = json.dumps([str(type), summary, detail, list(tags)])
+    stated = json.dumps([str(type), summary, detail, list(tags), str(scope)])
     return hashlib.sha256(stated.encode()).hexdigest()[:16]
 
 
@@ -322,9 +324,10 @@ def _finished(item: Item, given: dict[str, Any], redact: Redact) -> Item:
     Whether it was edited is judged by the words on disk: masking a secret that an older rule missed is no edit.
     """
     anchors = item.anchors or (anchor(item.summary),)
-    on_disk = content_hash(given["type"], given["summary"], given.get("detail", ""), _as_typed(given.get("tags")))
+    detail, tags, scope = given.get("detail", ""), _as_typed(given.get("tags")), given.get("scope", Scope.PROJECT)
+    on_disk = content_hash(given["type"], given["summary"], detail, tags, scope)
     untouched = on_disk == item.mined_hash
-    mined = content_hash(item.type, item.summary, item.detail, item.tags) if untouched else item.mined_hash
+    mined = content_hash(item.type, item.summary, item.detail, item.tags, item.scope) if untouched else item.mined_hash
     evidence = tuple(_extras_redacted(e, redact) for e in item.evidence)
     update = {"anchors": anchors, "id": item.id or candidate_id(anchors), "mined_hash": mined, "evidence": evidence}
     return _extras_redacted(item, redact).model_copy(update=update)

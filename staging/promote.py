@@ -10,7 +10,7 @@ from enum import StrEnum
 from sqlalchemy import Connection
 
 from staging.dedup import NEAR, differs, similarity
-from staging.documents import Document, Item, Queue, document_of
+from staging.documents import Document, Item, Queue, Redact, document_of
 from staging.intake import Source, Support
 from staging.waiting import Waiting
 from store import decisions, knowledge, verdicts
@@ -97,7 +97,7 @@ def undo(desk: Desk, decided: Decided | None = None, waiting: Waiting | None = N
         found = decided or next(iter(decisions.newest(tx)), None)
     if found is None:
         return None
-    whole = waiting or _logged(found, desk)
+    whole = waiting or logged(found, desk.queue.redact)
     names = {one.name: desk.queue.writable(one.name) for one in whole.all}
     # The document first: a crash in between leaves an item with a verdict, which the next read drops again.
     # The locks are held until the verdict is gone, or a reader could drop the item just before.
@@ -120,6 +120,17 @@ def support(tx: Connection, source: Source, supports: Iterable[Support], *, keep
     return added
 
 
+def logged(decided: Decided, redact: Redact) -> Waiting:
+    """The item a decision was about, as the log has it."""
+    members = []
+    for part in json.loads(decided.waiting):
+        document = document_of({**part["header"], "entries": [part["item"]]}, redact)
+        header = document.model_copy(update={"entries": ()})
+        members.append(Waiting(part["document"], header, document.entries[0]))
+    lead, *also = members
+    return Waiting(lead.name, lead.header, lead.item, tuple(also))
+
+
 def edited_anchors(item: Item) -> set[str]:
     """Anchors of what a person made of a finding: its summary, its detail, and each line of it."""
     texts = (item.summary, item.detail, *item.detail.splitlines())
@@ -127,7 +138,7 @@ def edited_anchors(item: Item) -> set[str]:
 
 
 def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: str | None) -> Done:
-    at, item = desk.now(), waiting.item
+    at, item = decisions.moment(tx, desk.now()), waiting.item
     anchors = set(item.anchors)
     if item.edited and move is not Move.REJECT:
         anchors |= edited_anchors(item)
@@ -238,16 +249,6 @@ def _as_json(tx: Connection, desk: Desk, waiting: Waiting) -> SafeText:
         header = one.header.model_dump(mode="json", by_alias=True)
         parts.append({"document": one.name, "header": header, "item": item.model_dump(mode="json")})
     return SafeText(json.dumps(parts, ensure_ascii=True))
-
-
-def _logged(decided: Decided, desk: Desk) -> Waiting:
-    members = []
-    for part in json.loads(decided.waiting):
-        document = document_of({**part["header"], "entries": [part["item"]]}, desk.queue.redact)
-        header = document.model_copy(update={"entries": ()})
-        members.append(Waiting(part["document"], header, document.entries[0]))
-    lead, *also = members
-    return Waiting(lead.name, lead.header, lead.item, tuple(also))
 
 
 def _take_back(tx: Connection, decided: Decided) -> None:

@@ -60,6 +60,12 @@ def newest(tx: Connection) -> list[Decided]:
     ]
 
 
+def moment(tx: Connection, now: int) -> int:
+    """The time of the next decision: now, or just after the last one. So its verdicts share a time that no other has."""
+    last = tx.execute(select(decision_log.c.at).order_by(decision_log.c.id.desc()).limit(1)).scalar()
+    return now if last is None else max(now, last + 1)
+
+
 def drop(tx: Connection, decision_id: int) -> None:
     tx.execute(delete(decision_log).where(decision_log.c.id == decision_id))
 

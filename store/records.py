@@ -180,6 +180,35 @@ class Entry:
     evidence: tuple[Quote, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One result of a search. `id` is an entry's uid or a chunk's number; `session` the agent's own id of the session.
+
+    `text` is the part of it around the best match, `spans` are the matched places in it (characters). `citation` is
+    `session#turn`, with the session's id shortened where that is unambiguous. `score` only orders the hits of one search.
+    """
+
+    kind: str
+    id: str
+    session: str
+    agent: str
+    project: str
+    time: int
+    score: float
+    text: SafeText
+    citation: str
+    why: str
+    role: str = "speech"
+    title: SafeText | None = None
+    type: str = ""
+    status: str = "active"
+    superseded_by: str | None = None
+    tags: tuple[str, ...] = ()
+    first_ord: int = 0
+    last_ord: int = 0
+    spans: tuple[tuple[int, int], ...] = ()
+
+
 _MARKUP = re.compile(r"[*_`~#>|\[\](){}]")
 
 

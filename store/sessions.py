@@ -119,6 +119,17 @@ def ensure(tx: Connection, agent: str, external_id: SafeText, **values: Any) -> 
     return int(tx.execute(insert(session).values(**row).returning(session.c.id)).scalar_one())
 
 
+def find(tx: Connection, agent: str, external_id: str) -> int | None:
+    found = tx.execute(select(session.c.id).where(session.c.agent == agent, session.c.external_id == SafeText(external_id))).scalar()
+    return None if found is None else int(found)
+
+
+def end(tx: Connection, session_id: int) -> None:
+    """The agent said that this session is over. A reset or deleted one stays what it is."""
+    active = session.c.status == Status.ACTIVE.value
+    tx.execute(update(session).where(session.c.id == session_id, active).values(status=Status.ENDED.value))
+
+
 def get(tx: Connection, session_id: int) -> Row[Any]:
     return tx.execute(select(session).where(session.c.id == session_id)).one()
 

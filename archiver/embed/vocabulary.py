@@ -21,6 +21,7 @@ from archiver.embed.mapped import Array
 GROUPS = 1 << 18
 """About one prefix a group."""
 WORDS_KEPT = 20_000
+PREFIXES_KEPT = 100_000
 LONGEST_KEPT = 64
 WORD_START = "▁"
 
@@ -78,8 +79,19 @@ class Prefixes:
         self._offsets = arrays["offsets"].data
         self._values = arrays["values"].data
         self._keys = arrays["keys"].tobytes()
+        self._known: dict[str, int | None] = {}
 
     def get(self, prefix: str) -> int | None:
+        try:
+            return self._known[prefix]
+        except KeyError:
+            pass
+        if len(self._known) >= PREFIXES_KEPT:
+            self._known.clear()
+        value = self._known[prefix] = self._find(prefix)
+        return value
+
+    def _find(self, prefix: str) -> int | None:
         key = prefix.encode()
         group = zlib.crc32(key) & (GROUPS - 1)
         for at in range(self._groups[group], self._groups[group + 1]):

@@ -137,8 +137,9 @@ class _Zstd:
     def __init__(self, raw: IO[bytes]) -> None:
         import zstandard  # noqa: PLC0415  # 15 ms; only archives of OpenClaw are compressed
 
+        self._raw = raw
         self._error = zstandard.ZstdError
-        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=True)
+        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
 
     def read(self, size: int) -> bytes:
         try:
@@ -154,7 +155,7 @@ class _Zstd:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stream.close()
+        self._raw.close()
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:

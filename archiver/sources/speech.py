@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from pathlib import Path
 
+from archiver.config import home
 from archiver.transcript import RECALL_CLOSE, RECALL_OPEN
 
 TITLE_LENGTH = 120
@@ -81,3 +83,9 @@ def digest(*parts: str) -> str:
 def turn_key(native: str, text: str) -> str:
     """The native id. One too short to be unique over all sessions gets the digest of what was first said under it."""
     return native if len(native) >= 16 else f"{native}:{digest(text)[:8]}"
+
+
+def is_own(cwd: str) -> bool:
+    """Whether a session ran in wwt's own data folder: wwt started it, and nobody said anything there."""
+    own, here = home(), Path(cwd)
+    return any(here == base or base in here.parents for base in {own, own.resolve()})

@@ -25,12 +25,8 @@ def test_half_is_off_by_its_bound_at_most(vectors: Floats) -> None:
 @given(VECTORS)
 def test_int8_is_off_by_half_a_scale_at_most(vectors: Floats) -> None:
     numbers, scales = to_int8(vectors)
-    assert (numbers.dtype, scales.dtype, numbers.shape, scales.shape) == (
-        np.int8,
-        np.float32,
-        vectors.shape,
-        vectors.shape[:1],
-    )
+    assert numbers.dtype == np.int8 and scales.dtype == np.float32
+    assert numbers.shape == vectors.shape and scales.shape == vectors.shape[:1]
     error = np.abs(from_int8(numbers, scales).astype(np.float64) - vectors)
     assert (error <= scales[:, None] * (0.5 + 1e-4) + np.finfo(np.float32).tiny).all()
 

@@ -74,7 +74,7 @@ def test_related_passage_is_nearest(minilm: Embedder) -> None:
     passages = minilm.passages(
         ["The database connection keeps dropping", "We painted the kitchen yellow", "Bread recipe"]
     )
-    assert (passages.shape, passages.dtype) == ((3, minilm.dimensions), np.float32)
+    assert passages.dtype == np.float32 and passages.shape == (3, minilm.dimensions)
     assert np.linalg.norm(passages, axis=1) == pytest.approx(1, abs=1e-5)
     assert int(np.argmax(passages @ minilm.query("why do we lose the link to Postgres?"))) == 0
 

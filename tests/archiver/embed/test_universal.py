@@ -38,7 +38,7 @@ def test_vectors_equal_those_of_the_package(embedder_cache: Path, stock: Any) ->
 def test_vectors_are_float32_of_unit_length_in_the_order_given(embedder_cache: Path) -> None:
     ours = Universal(embedder_cache)
     vectors = ours.passages(SAMPLES[::-1])
-    assert (vectors.dtype, vectors.shape) == (np.float32, (len(SAMPLES), DIMENSIONS))
+    assert vectors.dtype == np.float32 and vectors.shape == (len(SAMPLES), DIMENSIONS)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-4)
     assert vectors[-1] == pytest.approx(ours.query(SAMPLES[0]), abs=1e-4)
 

@@ -1,0 +1,204 @@
+"""`wwt search` and `wwt why`: raw sessions and reviewed knowledge in one ranking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from archiver.cli.archive import Json, Since, known_agents, moment
+from archiver.cli.output import accent, bold, dim, emit, mark, say, tell, warn
+from archiver.render import local_day, one_line, plain
+from store import messages
+from store.errors import USAGE, WwtError
+from store.messages import text
+from store.records import EntryType, Hit, iso
+
+if TYPE_CHECKING:
+    from archiver.home import Home
+    from archiver.search import Query, Results
+
+FEW = 3
+"""With fewer hits than this in one project, the answer says how to look everywhere."""
+
+Project = Annotated[Optional[str], typer.Option("--project", "-p", help=text("help.project"), show_default=False)]  # noqa: UP045
+All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
+Type = Annotated[Optional[str], typer.Option("--type", "-t", help=text("help.type"), show_default=False)]  # noqa: UP045
+Tags = Annotated[Optional[list[str]], typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]  # noqa: UP045
+Agent = Annotated[Optional[str], typer.Option("--agent", help=text("help.agent"), show_default=False)]  # noqa: UP045
+Words = Annotated[list[str], typer.Argument(help=text("help.query"), show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help=text("help.limit"))]
+Until = Annotated[Optional[str], typer.Option("--until", help=text("help.until"), show_default=False)]  # noqa: UP045
+Branch = Annotated[Optional[str], typer.Option("--branch", help=text("help.branch"), show_default=False)]  # noqa: UP045
+Only = Annotated[Optional[str], typer.Option("--only", help=text("help.only"), show_default=False)]  # noqa: UP045
+
+
+def register(app: typer.Typer) -> None:
+    # A query may begin with a dash (`wwt search -retry`): what is no option of ours is a word.
+    free = {"ignore_unknown_options": True}
+    app.command(help=text("help.search"), epilog=text("examples.search"), context_settings=free)(search)
+    app.command(help=text("help.why"), epilog=text("examples.why"), context_settings=free)(why)
+
+
+def search(
+    query: Words,
+    project: Project = None,
+    everything: All = False,
+    agent: Agent = None,
+    branch: Branch = None,
+    since: Since = None,
+    until: Until = None,
+    type: Type = None,
+    tag: Tags = None,
+    only: Only = None,
+    limit: Limit = 10,
+    context: Annotated[int, typer.Option("--context", "-C", min=0, max=50, help=text("help.search_context"))] = 0,
+    abandoned: Annotated[bool, typer.Option("--abandoned", help=text("help.abandoned"))] = False,
+    subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
+    vectors: Annotated[bool, typer.Option("--vectors", help=text("help.vectors"))] = False,
+    as_json: Json = False,
+) -> None:
+    from archiver.home import Home  # noqa: PLC0415  --help needs no archive
+
+    home = Home.open()
+    results = find(
+        home,
+        " ".join(query),
+        project=project,
+        everything=everything,
+        vectors=vectors,
+        agent=agent,
+        branch=branch,
+        since=moment(since),
+        until=moment(until),
+        type=checked_type(type),
+        tag=one_tag(tag),
+        only=_checked_only(only),
+        limit=limit,
+        abandoned=abandoned,
+        subagents=subagents,
+    )
+    if as_json:
+        emit(contract(results))
+        return
+    _print(home, results, context)
+
+
+def why(query: Words, project: Project = None, everything: All = False, limit: Limit = 5, as_json: Json = False) -> None:
+    from archiver.home import Home  # noqa: PLC0415
+
+    home = Home.open()
+    question = " ".join(query)
+    known = {"project": project, "everything": everything, "limit": limit}
+    decided = find(home, question, type=EntryType.DECISION.value, only="knowledge", **known)
+    other = find(home, question, **known)
+    results = _decisions_first(decided, other, limit)
+    if as_json:
+        emit(contract(results))
+        return
+    _print(home, results, 0, whole=True)
+
+
+def _decisions_first(decided: Results, other: Results, limit: int) -> Results:
+    from dataclasses import replace  # noqa: PLC0415
+
+    ids = {hit.id for hit in other.hits}
+    # A decision that shares nothing with the question but its type is no answer: it must be among what was found, or match in words.
+    first = [hit for hit in decided.hits if hit.id in ids or hit.spans]
+    listed = {hit.id for hit in first}
+    return replace(other, hits=tuple([*first, *(hit for hit in other.hits if hit.id not in listed)])[:limit])
+
+
+def find(home: Home, question: str, *, project: str | None, everything: bool, vectors: bool = False, **wanted: Any) -> Results:
+    """Search under a scope that a person chose; the model is loaded only where that is quick, or asked for."""
+    from archiver.cli.scope import scope_of  # noqa: PLC0415
+    from archiver.embed.choose import is_light  # noqa: PLC0415
+    from archiver.search import Query, search  # noqa: PLC0415  tantivy and numpy
+
+    if wanted.get("agent"):
+        known_agents([wanted["agent"]])
+    scope = scope_of(home, project, everything=everything)
+    projects = None if scope.projects is None else frozenset(scope.projects)
+    query: Query = Query(text=question, projects=projects, scope=scope.label, **wanted)
+    embedder = home.embedder if vectors or is_light(home.settings.embedding.model) else None
+    return search(home.reader, home.index, embedder, query)
+
+
+def checked_type(value: str | None) -> str | None:
+    if value is not None and value not in list(EntryType):
+        raise WwtError("cli.unknown_type", name=value, known=", ".join(EntryType), exit_code=USAGE)
+    return value
+
+
+def _checked_only(value: str | None) -> str | None:
+    if value not in (None, "raw", "knowledge"):
+        raise WwtError("cli.unknown_only", name=value, exit_code=USAGE)
+    return value
+
+
+def one_tag(given: list[str] | None) -> str | None:
+    tags = [part.strip() for value in given or [] for part in value.split(",") if part.strip()]
+    if len(tags) > 1:
+        raise WwtError("cli.one_tag", exit_code=USAGE)
+    return tags[0] if tags else None
+
+
+def contract(results: Results) -> dict[str, Any]:
+    """The stable keys of `wwt search --json`."""
+    return {"scope": results.scope, "engines": list(results.engines), "hits": [_hit(hit) for hit in results.hits]}
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
+    return {
+        "kind": hit.kind,
+        "id": hit.id,
+        "session": hit.session,
+        "agent": hit.agent,
+        "project": hit.project,
+        "time": iso(hit.time),
+        "score": round(hit.score, 5),
+        "text": hit.text,
+        "citation": hit.citation,
+        "why": hit.why,
+        "type": hit.type or None,
+        "tags": list(hit.tags),
+        "status": hit.status,
+        "title": hit.title,
+    }
+
+
+def _print(home: Home, results: Results, context: int, *, whole: bool = False) -> None:
+    for notice in results.notices:
+        warn(messages.text(notice))
+    if not results.hits:
+        tell("search.nothing", scope=results.scope)
+        return
+    for hit in results.hits:
+        _print_hit(hit)
+        if context and hit.kind == "chunk":
+            _print_context(home, hit, context)
+        say()
+    say(dim(messages.text("search.scope", scope=results.scope, engines="+".join(results.engines))))
+    if len(results.hits) < FEW:
+        tell("search.try_all")
+
+
+def _print_hit(hit: Hit) -> None:
+    when = local_day(hit.time)
+    if hit.kind == "entry":
+        status = "" if hit.status == "active" else f" [{messages.text('status_of.' + hit.status)}]"
+        say(f"{accent(messages.text('type.' + hit.type))}{status}  {hit.id}  {dim(plain(f'{hit.project} · {when}'))}")
+    else:
+        title = f" · {one_line(hit.title, 50)}" if hit.title else ""
+        say(f"{bold(hit.citation)}  {dim(plain(f'{hit.project} · {when}{title}'))}")
+    for line in mark(hit.text, list(hit.spans)).splitlines():
+        if line.strip():
+            say(f"  {line}")
+
+
+def _print_context(home: Home, hit: Hit, context: int) -> None:
+    rows = home.reader.sessions("WHERE s.external_id = ? AND s.agent = ?", (hit.session, hit.agent))
+    turns = home.reader.turns(rows[0].id) if rows else []
+    for turn in turns:
+        if turn["own"] and hit.first_ord - context <= turn["ord"] <= hit.last_ord + context and not hit.first_ord <= turn["ord"] <= hit.last_ord:
+            say(dim(plain(f"    #{turn['ord']} {messages.text('role.' + turn['role'])}: {one_line(turn['text'], 160)}")))

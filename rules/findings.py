@@ -1,0 +1,382 @@
+"""Sentences that belong together made one finding: decisions, solutions and patterns, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, confirmed, options, refuted
+from rules.judge import Judgement
+from rules.likeness import containment, words
+from rules.sentences import Sentence
+from store.records import DecidedBy, EntryType
+
+ENOUGH = 1.0
+"""Points. A part with fewer is not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found, before it is put into words.
+
+    core: the sentences it rests on (the fix, the choice, the rule). before, after: what led to them and what followed.
+    """
+
+    type: EntryType
+    rule: str
+    core: tuple[Sentence, ...]
+    before: tuple[Sentence, ...] = ()
+    after: tuple[Sentence, ...] = ()
+    points: float = 0.0
+    decided_by: DecidedBy = DecidedBy.REPORTED
+    cues: tuple[str, ...] = ()
+    exchange: int = 0
+    corrects: bool = False
+    """The user takes back something said before."""
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return (*self.before, *self.core, *self.after)
+
+
+# Decisions
+
+
+def decisions(talk: Dialogue) -> Iterator[Finding]:
+    """Choices in the user's words, and proposals the user agreed to. What only an assistant decided is none."""
+    for exchange in talk.exchanges:
+        yield from _choices(talk, exchange)
+        if agreed(exchange, talk.judge):
+            yield from _accepted(talk, exchange)
+
+
+def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
+    for judgement in exchange.user:
+        sentence = judgement.sentence
+        if chosen(sentence.said) and len(sentence.said) < 40 and _points_back(talk, exchange):
+            continue  # "go with option 2" says nothing by itself; `_accepted` finds what it picks
+        choice, request = judgement.worth("decision", "choice"), judgement.worth("decision", "request")
+        part = "choice" if choice >= ENOUGH else "request"
+        points = choice + request * 0.3 if part == "choice" else choice * 0.5 + request
+        points -= _lengthy(exchange)
+        adopted = _adoption(talk, exchange, sentence)
+        if part == "request":
+            points += 0.2 if adopted else -0.6
+        if points < ENOUGH or (part == "request" and not adopted):
+            continue
+        moves = talk.judge.moves(sentence)
+        yield Finding(
+            EntryType.DECISION,
+            judgement.rule("decision", part) if ("decision", part) in judgement.hits else "decision",
+            (sentence,),
+            after=(*_reason(exchange.user, judgement), *((adopted,) if adopted else ())),
+            points=points + (0.3 if adopted else 0),
+            decided_by=DecidedBy.USER,
+            cues=(*judgement.cues("decision", "choice"), *judgement.cues("decision", "request")),
+            exchange=exchange.number,
+            corrects="correct" in moves or "object" in moves,
+        )
+
+
+def _lengthy(exchange: Exchange) -> float:
+    """Long messages are briefs and pasted text: their sentences must say more to count."""
+    if exchange.user_length <= SHORT:
+        return 0.0
+    return 0.2 if exchange.user_length <= LONG else 0.5
+
+
+def _points_back(talk: Dialogue, exchange: Exchange) -> bool:
+    before = talk.before(exchange)
+    return before is not None and bool(before.assistant)
+
+
+def _adoption(talk: Dialogue, exchange: Exchange, choice: Sentence) -> Sentence | None:
+    """The assistant's sentence that carries the choice out: in this exchange's report, else in what it did before it."""
+    about = words(choice.text)
+    best, best_score = None, 0.0
+    for judgement in exchange.assistant:
+        sentence = judgement.sentence
+        if sentence.kind == "table" or "adopt" not in talk.judge.moves(sentence):
+            continue
+        shared = len(about & words(sentence.text))
+        score = 0.5 + shared + (0.6 if sentence.turn == exchange.closing else 0) + 0.3 * judgement.worth("solution", "fix")
+        if score > best_score:
+            best, best_score = sentence, score
+    return best
+
+
+def _reason(said: list[Judgement], choice: Judgement) -> tuple[Sentence, ...]:
+    """The sentence right after the choice, when it says why."""
+    place = said.index(choice) + 1
+    if place < len(said):
+        following = said[place].sentence
+        if following.turn == choice.sentence.turn and _says_why(following.said):
+            return (following,)
+    return ()
+
+
+_WHY_KO = ("이유는", "왜냐", "그래야", "때문", "니까", "거든", "라서", "해서야", "서야")
+_WHY_EN = ("because", "since ", "the reason", "so that", "that way", "otherwise")
+
+
+def _says_why(said: str) -> bool:
+    lowered = said.lower()
+    return any(word in said for word in _WHY_KO) or lowered.startswith(_WHY_EN)
+
+
+def _accepted(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
+    """What the user's yes was said to: the options picked by number, else the proposal the last reply closes on."""
+    before = talk.before(exchange)
+    if before is None or before.closing < 0:
+        return
+    judge = talk.judge
+    yes = next((j.sentence for j in exchange.user[:4] if "agree" in judge.moves(j.sentence)), exchange.user[0].sentence)
+    reply = [j for j in before.assistant if j.sentence.turn == before.closing]
+    picked = [pick for j in exchange.user for pick in chosen(j.sentence.said)]
+    found = _picked(picked, [j.sentence for j in reply]) if picked else _proposal(talk, reply)
+    for sentence, points in found:
+        adopted = _adoption(talk, exchange, sentence)
+        yield Finding(
+            EntryType.DECISION,
+            "decision.option" if picked else "decision.agreed",
+            (sentence,),
+            after=(yes, *((adopted,) if adopted else ())),
+            points=points + (0.3 if adopted else 0.0),
+            decided_by=DecidedBy.CONFIRMED,
+            cues=("decision.agreed",),
+            exchange=exchange.number,
+        )
+
+
+def _picked(picked: list[str], reply: list[Sentence]) -> list[tuple[Sentence, float]]:
+    listed = list(options(reply))
+    names = list(dict.fromkeys(name for name, _ in listed))
+    found = []
+    for pick in picked:
+        name = names[-1] if pick == "-1" and names else pick
+        # The last list of the reply is the one that is asked about.
+        matches = [sentence for listed_name, sentence in listed if listed_name == name]
+        if matches:
+            found.append((matches[-1], 1.3))
+    return found
+
+
+def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, float]]:
+    """The sentence of a reply that a bare yes agrees to: one that asks or recommends, best near the end."""
+    best: tuple[Sentence, float] | None = None
+    for place, judgement in enumerate(reply):
+        sentence = judgement.sentence
+        if sentence.kind == "table" or "offer" not in talk.judge.moves(sentence):
+            continue
+        score = _proposes(sentence.said) + 0.3 * (place / max(1, len(reply) - 1)) if len(reply) > 1 else _proposes(sentence.said) + 0.3
+        if score >= ENOUGH and (best is None or score > best[1]):
+            best = sentence, score
+    return [best] if best else []
+
+
+_STRONG = ("추천", "권장", "제안", "낫습니다", "좋습니다", "좋겠습니다", "적절", "적합", "할까요", "까요?", "결론", "맞습니다", "recommend", "suggest", "want me to", "should i", "shall i", "i'd ", "best ", "propose", "better to", "let's ", "prefer", "the fix would be", "simplest", "cleanest")  # fmt: skip
+_EMPTY = ("진행할까요", "진행해도 될까요", "시작할까요", "계속할까요", "커밋할까요", "확인해", "어떻게 할까요", "어떤", "어느", "proceed", "continue", "go ahead", "which ", "would you like", "sound good", "what do you", "commit")  # fmt: skip
+
+
+def _proposes(said: str) -> float:
+    lowered = said.lower()
+    points = 0.0
+    if any(word in lowered for word in _STRONG):
+        points += 0.9
+    if any(word in lowered for word in _EMPTY) and len(said) < 90:
+        points -= 0.6
+    return points if len(said) >= 10 else 0.0
+
+
+# Solutions
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    judgement: Judgement
+    points: float
+    exchange: int
+
+
+PAIR = 1.9
+"""Points a cause and its fix must have together."""
+PER_EXCHANGE = 3
+
+
+def solutions(talk: Dialogue) -> Iterator[Finding]:
+    """Problem, cause and fix from different turns made one. A fix that the next words refute is dropped, its cause waits."""
+    waiting: list[_Cause] = []
+    for exchange in talk.exchanges:
+        causes = waiting + _causes(exchange)
+        if _failed(talk, exchange):
+            waiting = causes[-6:]
+            continue
+        found = list(_solved(talk, exchange, causes))
+        used = {id(sentence) for finding in found for sentence in finding.before}
+        waiting = [c for c in causes if id(c.judgement.sentence) not in used and exchange.number - c.exchange < 2][-6:]
+        yield from found
+
+
+def _causes(exchange: Exchange) -> list[_Cause]:
+    found = []
+    for judgement in (*exchange.user, *exchange.assistant):
+        points = judgement.worth("solution", "cause")
+        if judgement.sentence.role == "user":
+            points -= 0.2
+        if points >= 0.6:
+            found.append(_Cause(judgement, points, exchange.number))
+    return found
+
+
+def _failed(talk: Dialogue, exchange: Exchange) -> bool:
+    """The exchange ends without a working change: a test run after it failed, or somebody says so."""
+    checks = [fact.ok for fact in exchange.facts if fact.kind in ("test", "build")]
+    if checks and not checks[-1] and not any(fact.kind == "commit" and fact.ok for fact in exchange.facts):
+        return True
+    closing = [j.sentence for j in exchange.assistant if j.sentence.turn == exchange.closing]
+    if closing and len(closing) <= 3 and any(_gives_up(sentence.said) for sentence in closing):
+        return True
+    return refuted(talk.after(exchange), talk.judge)
+
+
+def _gives_up(said: str) -> bool:
+    lowered = said.lower()
+    return any(w in said for w in ("해결하지 못", "해결되지 않", "고치지 못", "아직 안", "여전히")) or any(
+        w in lowered for w in ("still fail", "could not fix", "couldn't fix", "not resolved", "unresolved", "did not work", "didn't work")
+    )
+
+
+def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterator[Finding]:
+    proof = _proof(talk, exchange)
+    taken: set[int] = set()
+    pairs: list[tuple[float, Finding]] = []
+    for judgement in (*exchange.user, *exchange.assistant):
+        sentence = judgement.sentence
+        whole = judgement.worth("solution", "whole")
+        if whole >= ENOUGH and (sentence.role == "user" or len(sentence.said) > 20):
+            user = sentence.role == "user"
+            finding = _solution(judgement, (), whole + proof, exchange, part="whole", by_user=user)
+            pairs.append((whole + 1.2 + proof, finding))
+            continue
+        fix = judgement.worth("solution", "fix")
+        if fix < 0.5:
+            continue
+        if sentence.role == "assistant" and sentence.turn == exchange.closing:
+            fix += 0.2
+        best = max(((_pair(c, judgement, fix, talk), c) for c in causes), key=lambda p: p[0], default=None)
+        if best and best[0] + proof >= PAIR:
+            cause = best[1].judgement
+            by_user = sentence.role == "user"
+            finding = _solution(judgement, (cause,), best[0] - 1 + proof, exchange, part="fix", by_user=by_user)
+            pairs.append((best[0] + proof, finding))
+        elif by_problem := _reported(exchange, judgement, fix):
+            pairs.append((1.5 + fix - 0.9, _solution(judgement, (by_problem,), fix + proof, exchange, part="fix", by_user=False)))
+    kept = 0
+    for _, finding in sorted(pairs, key=lambda p: -p[0]):
+        if kept == PER_EXCHANGE:
+            break
+        if any(id(sentence) in taken for sentence in (*finding.before, *finding.core)):
+            continue
+        taken |= {id(sentence) for sentence in (*finding.before, *finding.core)}
+        kept += 1
+        yield finding
+
+
+def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> float:
+    """How well a cause and a fix go together: near each other, about the same things."""
+    one, two = cause.judgement.sentence, fix.sentence
+    if one is two or (one.turn, one.place) > (two.turn, two.place):
+        return 0.0
+    points = cause.points + fix_points
+    distance = _turns_between(talk, one.turn, two.turn)
+    shared = len(words(one.text) & words(two.text))
+    if one.turn == two.turn:
+        points += 0.4 if two.place - one.place <= 3 or one.heading == two.heading else 0.0
+    else:
+        points -= min(0.15 * (distance - 1), 0.6)
+    if fix_points < 0.9 and one.turn != two.turn:
+        points -= 0.5
+    return points + min(0.2 * shared, 0.6) - (0.2 if not shared else 0)
+
+
+def _turns_between(talk: Dialogue, one: int, two: int) -> int:
+    return sum(1 for turn in talk.turns[one:two] if turn.role in ("user", "assistant"))
+
+
+def _reported(exchange: Exchange, fix: Judgement, points: float) -> Judgement | None:
+    """The user's own error report, when a change in the closing turn answers it and speaks of the same thing."""
+    if points < ENOUGH or fix.sentence.turn != exchange.closing or exchange.user_length > SHORT * 2:
+        return None
+    about = words(fix.sentence.text)
+    reports = [j for j in exchange.user if j.worth("solution", "problem") >= 0.6]
+    return max(reports, key=lambda j: len(about & words(j.sentence.text)), default=None)
+
+
+def _proof(talk: Dialogue, exchange: Exchange) -> float:
+    facts = [fact for fact in exchange.facts if fact.ok and fact.kind in ("test", "build", "commit")]
+    works = confirmed(talk.after(exchange), talk.judge)
+    said = any("confirm" in talk.judge.moves(j.sentence) for j in exchange.assistant if j.sentence.turn == exchange.closing)
+    return (0.2 if facts else 0.0) + (0.2 if works else 0.0) + (0.1 if said else 0.0)
+
+
+def _solution(
+    fix: Judgement, causes: tuple[Judgement, ...], points: float, exchange: Exchange, *, part: str, by_user: bool
+) -> Finding:
+    return Finding(
+        EntryType.SOLUTION,
+        fix.rule("solution", part),
+        (fix.sentence,),
+        before=tuple(cause.sentence for cause in causes),
+        points=points,
+        decided_by=DecidedBy.USER if by_user else DecidedBy.REPORTED,
+        cues=(*fix.cues("solution", part), *(cue for cause in causes for cue in cause.cues("solution", "cause"))),
+        exchange=exchange.number,
+    )
+
+
+# Patterns
+
+FACT = 1.2
+"""Points a fact that an assistant states must have; what a user lays down needs `ENOUGH`."""
+
+
+def patterns(talk: Dialogue) -> Iterator[Finding]:
+    for exchange in talk.exchanges:
+        failed = refuted(talk.after(exchange), talk.judge)
+        for judgement in (*exchange.user, *exchange.assistant):
+            yield from _pattern(exchange, judgement, failed=failed)
+
+
+def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Iterator[Finding]:
+    sentence = judgement.sentence
+    user = sentence.role == "user"
+    rule, fact = judgement.worth("pattern", "rule"), judgement.worth("pattern", "fact")
+    part = "rule" if rule >= ENOUGH else "fact"
+    points = rule + 0.3 * fact if part == "rule" else fact
+    points -= _lengthy(exchange) if user else 0.0
+    if not user and sentence.turn == exchange.closing:
+        points += 0.1
+    if points < (ENOUGH if part == "rule" else FACT) or (failed and not user) or not 15 <= len(sentence.said) <= 300:
+        return
+    if sentence.kind == "table":
+        return
+    yield Finding(
+        EntryType.PATTERN,
+        judgement.rule("pattern", part),
+        (sentence,),
+        points=points,
+        decided_by=DecidedBy.USER if user else DecidedBy.REPORTED,
+        cues=judgement.cues("pattern", part),
+        exchange=exchange.number,
+        before=(),
+        after=(),
+    )
+
+
+def overlap(one: Finding, other: Finding) -> float:
+    """How much the cores of two findings say the same, 0 to 1."""
+    from rules.likeness import grams  # noqa: PLC0415
+
+    mine = grams(" ".join(s.said for s in one.core))
+    theirs = grams(" ".join(s.said for s in other.core))
+    return containment(mine, theirs)

@@ -1,0 +1,124 @@
+"""Conversations read for what is worth keeping. Pure: the same conversation and rules give the same candidates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from rules import load, tags
+from rules.cues import Morphemes, Reader, RuleSet
+from rules.dialogue import dialogue
+from rules.findings import Finding, decisions, patterns, solutions
+from rules.fold import anchors, folded
+from rules.judge import Judge, Judgement
+from rules.load import Fault
+from rules.schema import Family, Guard, Loanword, Move, Rule, Tag
+from rules.sentences import Sentence, sentences
+from rules.summary import LIMIT, cause_and_fix, line, plain
+from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn
+
+
+def load_rules(user: Path | None = None, cache: Path | None = None) -> tuple[RuleSet, list[Fault]]:
+    """The built-in rules with the user's own over them, and every fault of the files. The sound ones always work."""
+    rules, faults = load.load(Rule, user, cache=cache)
+    guards, more = load.load(Guard, user, cache=cache)
+    moves, even_more = load.load(Move, user, cache=cache)
+    families, of_families = load.load(Family, user, cache=cache)
+    names, of_tags = load.load(Tag, user, cache=cache)
+    loanwords, of_loanwords = load.load(Loanword, user, cache=cache)
+    # Each model reads every file of the user's, so a file that is broken as a whole is reported by each of them.
+    every = dict.fromkeys([*faults, *more, *even_more, *of_families, *of_tags, *of_loanwords])
+    ruleset = RuleSet(tuple(rules), tuple(guards), tuple(moves), tuple(families), tuple(names), tuple(loanwords))
+    return ruleset, list(every)
+
+
+def mine(conversation: Conversation, ruleset: RuleSet, *, morphemes: Morphemes) -> list[Candidate]:
+    """The findings of a session as candidates, in the order in which they were said. Reads user and assistant turns."""
+    lexicon = tags.lexicon(ruleset)
+    return [_candidate(finding, conversation, lexicon) for finding in findings(conversation, ruleset, morphemes)]
+
+
+def findings(conversation: Conversation, ruleset: RuleSet, morphemes: Morphemes) -> list[Finding]:
+    """What `mine` puts into words, with the cues it rests on."""
+    talk = dialogue(conversation, ruleset, Judge(ruleset, Reader(morphemes)))
+    return folded([*decisions(talk), *solutions(talk), *patterns(talk)])
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Which rules and guards spoke of a sentence, and the points each part came to."""
+
+    text: str
+    said: str
+    rules: tuple[str, ...]
+    guards: tuple[str, ...]
+    moves: tuple[str, ...]
+    points: dict[str, float]
+
+
+def explain(text: str, ruleset: RuleSet, morphemes: Morphemes, role: str = "user") -> list[Explanation]:
+    """Sentence by sentence, what the rules make of a text that this role would say."""
+    turn = Turn("try", 1, Role(role), "prompt", SafeText(text))
+    judge = Judge(ruleset, Reader(morphemes))
+    return [_explained(judge.judge(sentence), judge) for sentence in sentences(turn, 0, ruleset.cut)]
+
+
+def _explained(judgement: Judgement, judge: Judge) -> Explanation:
+    return Explanation(
+        judgement.sentence.text,
+        judgement.sentence.said,
+        tuple(hit.reading.id for hits in judgement.hits.values() for hit in hits),
+        tuple(hit.reading.id for hit in judgement.guards),
+        tuple(sorted(judge.moves(judgement.sentence))),
+        {f"{type_}.{part}": round(points, 2) for (type_, part), points in judgement.points.items()},
+    )
+
+
+def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexicon) -> Candidate:
+    summary, detail = _summary(finding), _detail(finding)
+    return Candidate(
+        finding.type,
+        summary,
+        detail,
+        tags.tags_for([s.text for s in finding.sentences], conversation, lexicon),
+        _confidence(finding),
+        finding.rule,
+        finding.decided_by,
+        tuple(_quote(sentence, conversation) for sentence in _in_order(finding)),
+        anchors(finding),
+    )
+
+
+def _summary(finding: Finding) -> SafeText:
+    if finding.type is EntryType.SOLUTION and finding.before:
+        return cause_and_fix(finding.before[0].text, finding.core[0].text)
+    return line(finding.core[0].text, LIMIT)
+
+
+def _detail(finding: Finding) -> SafeText:
+    """Cause, fix and reason as prose, what the summary leaves out first; "" when it leaves nothing out."""
+    said: dict[SafeText, None] = {}
+    for sentence in (*finding.before, *finding.core, *finding.after):
+        text = plain(sentence.text)
+        if len(text) > 20 or sentence in finding.core:
+            said.setdefault(text)
+    return SafeText.joined(" ", list(said))[:600]
+
+
+def _in_order(finding: Finding) -> list[Sentence]:
+    return sorted({(s.turn, s.place): s for s in finding.sentences}.values(), key=lambda s: (s.turn, s.place))
+
+
+def _quote(sentence: Sentence, conversation: Conversation) -> Quote:
+    turn = conversation.turns[sentence.turn]
+    return Quote(turn.key, turn.role, sentence.text, turn.time)
+
+
+_TRUST = {DecidedBy.USER: 0.4, DecidedBy.CONFIRMED: 0.2, DecidedBy.REPORTED: -0.2}
+
+
+def _confidence(finding: Finding) -> float:
+    """0 to 1, two decimals: the points beyond what is enough, and whose word it is, through a logistic curve."""
+    surplus = finding.points - 1.0 + _TRUST[finding.decided_by]
+    return round(1 / (1 + math.exp(-2.2 * (surplus - 0.1))), 2)

@@ -1,0 +1,74 @@
+"""Questions on a terminal. The only file that talks to a person."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from staging.review import Question
+from store.errors import USAGE, WwtError
+
+if TYPE_CHECKING:
+    import questionary
+
+
+def require_terminal() -> None:
+    """Refuse at once, before anything is asked, where nobody can answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise WwtError("review.no_terminal", exit_code=USAGE)
+
+
+def ask(question: Question, **terminal: Any) -> str | None:
+    """The answer; None on Ctrl-C or at the end of the input, which is a wish to leave and never an answer.
+
+    `terminal` passes prompt_toolkit's `input` and `output` through.
+    """
+    if question.kind != "tags" and not question.choices:
+        return None
+    try:
+        answer = _prompt(question, terminal).unsafe_ask()
+    except (KeyboardInterrupt, EOFError):
+        return None
+    return None if answer is None else str(answer)
+
+
+def edit(text: str) -> str | None:
+    """The text after the person's own editor had it; None if the editor failed or nothing changed."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("notepad" if os.name == "nt" else "vi")
+    descriptor, name = tempfile.mkstemp(prefix="wwt-", suffix=".md")  # made 0600
+    path = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        if not _run([*shlex.split(command, posix=os.name != "nt"), name]):
+            return None
+        edited = path.read_text(encoding="utf-8", errors="replace")
+    finally:
+        path.unlink(missing_ok=True)
+    return None if edited == text else edited
+
+
+def _run(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, check=False).returncode == 0
+    except OSError as error:
+        raise WwtError("review.no_editor", editor=command[0], reason=error) from error
+
+
+def _prompt(question: Question, terminal: dict[str, Any]) -> questionary.Question:
+    import questionary  # noqa: PLC0415  130 ms, paid only where a person is asked
+
+    if question.kind == "tags":
+        return questionary.text(question.text, default=question.default, **terminal)
+    shortcuts = question.kind == "action"
+    choices = [
+        questionary.Choice(title=c.label, value=c.value, shortcut_key=c.value if shortcuts else None)
+        for c in question.choices
+    ]
+    first = next((c for c in choices if c.value == question.default), None)
+    return questionary.select(question.text, choices=choices, default=first, use_shortcuts=shortcuts, **terminal)
