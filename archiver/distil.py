@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
+from archiver import config, transcript
 from archiver.home import Home
-from archiver.ingest import FileReport, read_whole, rechunk
-from archiver.transcript import Found, Source
+from archiver.ingest import FileReport, project_of, read_whole, rechunk
+from rules import tags
 from rules.mine import mine
-from staging.intake import Intake, take_in
+from staging.dedup import Known
+from staging.documents import SourceStatus
+from staging.intake import Intake, Source, known_text, take_in
+from staging.promote import support
 from store import chunks, sessions
 from store.reader import DueSession
 from store.records import Candidate, Conversation, SafeText, Status, now_ms
 from store.tokens import morphemes
+from store.verdicts import lookup_in
 
 
 def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
@@ -23,22 +29,51 @@ def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
         found = mine(conversation, home.rules, morphemes=morphemes)
         # What rests on shared turns alone is the other session's finding.
         mined = [candidate for candidate in found if any(quote.turn in own for quote in candidate.evidence)]
-        yield stage(home, conversation, Status.RESET if row.status == Status.RESET else Status.ENDED, mined)
+        source = _source(conversation, "reset" if row.status == Status.RESET else "ended")
+        intake = _stage(home, source, mined)
         with home.database.transaction() as tx:
+            support(tx, source, intake.supports, keep_deleted=home.settings.archive.keep_deleted)
             sessions.mark_distilled(tx, row.id, row.changed_at)
+        yield intake
 
 
-def bury(home: Home, source: Source, found: Found) -> tuple[FileReport, Intake]:
+def _source(conversation: Conversation, status: SourceStatus) -> Source:
+    return Source(conversation.agent, conversation.session, SafeText(conversation.project), status, now_ms())
+
+
+def _stage(home: Home, source: Source, mined: list[Candidate]) -> Intake:
+    """Into the session's staging document, compared with what this project and every project know already."""
+    known: list[Known] = []
+    if mined:
+        project_id = home.reader.project_of_paths([source.project])
+        known = [Known(entry.uid, known_text(entry.summary, entry.detail)) for entry in home.reader.known_entries(project_id)]
+    return take_in(home.queue, source, mined, verdicts=lookup_in(home.database_path), entries=known)
+
+
+def compile_lexicon(home: Home) -> None:
+    """Write the tag aliases as JSON, for the session-start path that may not read YAML; only when they changed."""
+    path = config.lexicon_path(home.root)
+    data = json.dumps(tags.compile_lexicon(home.rules.lexicon), ensure_ascii=False, sort_keys=True).encode()
+    if not path.exists() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_suffix(".tmp")
+        draft.write_bytes(data)
+        draft.replace(path)
+
+
+def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tuple[FileReport, Intake]:
     """A session its user deleted: mine it, write its staging document, then drop its words, those archived while it was live too.
 
     Its row stays: agent, project, times and status say where an entry came from, and the file is not read again.
     """
     conversation, report, about = read_whole(source, found, home.redact)
     mined = mine(conversation, home.rules, morphemes=morphemes)
-    intake = stage(home, conversation, Status.DELETED, mined)
+    intake = _stage(home, _source(conversation, "deleted"), mined)
     stat = found.path.stat()
     with home.database.transaction() as tx:
         session_id = sessions.ensure(tx, source.agent, conversation.session)
+        if about is not None and about.cwd:
+            sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
         heirs = sessions.heirs(tx, session_id)
         chunks.remove(tx, sessions.empty(tx, session_id))
         for heir in heirs:

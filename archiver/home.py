@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from archiver import config
 from store.errors import WwtError
 from store.reader import Reader
+from store.records import now_ms
 from store.revision import REVISION, revision_on_disk
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rules.mine import RuleSet
     from rules.redact import Redactor
     from staging.documents import Queue
+    from staging.promote import Desk
     from store.database import Database
 
 
@@ -98,7 +100,14 @@ class Home:
     def vault(self) -> Vault:
         from archiver.vault import Vault  # noqa: PLC0415  YAML and SQLAlchemy
 
-        return Vault(self.root / "vault", self.redact)
+        return Vault(self.root / "vault", self.database, self.redact)
+
+    @cached_property
+    def desk(self) -> Desk:
+        from rules.tags import normalise  # noqa: PLC0415  pydantic and SQLAlchemy
+        from staging.promote import Desk  # noqa: PLC0415
+
+        return Desk(self.database, self.queue, keep_deleted=self.settings.archive.keep_deleted, normalise=normalise)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -114,3 +123,14 @@ class Home:
 
     def aliases(self) -> dict[str, str]:
         return config.aliases(self.root)
+
+    def waiting_here(self, project_id: int | None) -> int:
+        """How many findings of a project wait for review."""
+        keys = {row["key"] for row in self.reader.projects() if row["id"] == project_id}
+        return sum(len(staged.document.entries) for staged in self.queue.read().staged if str(staged.document.project) in keys)
+
+    def expire_staging(self) -> int:
+        """Drop what nobody looked at for `staging.expire_days`; 0, the default, keeps everything. How many went."""
+        from archiver.review import expire  # noqa: PLC0415
+
+        return expire(self.queue, self.settings.staging.expire_days, now=now_ms()) if self.settings.staging.expire_days else 0

@@ -194,7 +194,7 @@ class _Filing:
         }
         if known.cwd is None and about.cwd:
             values["cwd"] = self._safe(about.cwd)
-            values["project_id"] = self._project(about.cwd)
+            values["project_id"] = project_of(self.tx, about.cwd, self.redact)
             self.retitled = True
         if about.parent and known.parent_id is None:
             parent = sessions.ensure(self.tx, self.source.agent, self.redact(about.parent))
@@ -204,10 +204,6 @@ class _Filing:
 
     def _safe(self, text: str | None) -> SafeText | None:
         return self.redact(text) if text else None
-
-    def _project(self, cwd: str) -> int:
-        key, name = project_key(cwd)
-        return projects.ensure(self.tx, self.redact(key), self.redact(name), self.redact(cwd))
 
     def _status(self, about: About, held: Status) -> str | None:
         if self.found.session_status is not Status.ACTIVE:
@@ -249,6 +245,12 @@ class _Filing:
                 sessions.wait_title(self.tx, self.source.agent, title.leaf, text)
         for changed in sessions.settle_titles(self.tx, SUMMARY_RANK):
             chunks.reindex(self.tx, changed)
+
+
+def project_of(tx: Connection, cwd: str, redact: Redact) -> int:
+    """Id of the project that a folder belongs to, made if new."""
+    key, name = project_key(cwd)
+    return projects.ensure(tx, redact(key), redact(name), redact(cwd))
 
 
 def masked(raw: RawTurn, redact: Redact) -> sessions.NewTurn:
@@ -310,6 +312,6 @@ def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversati
     numbered = tuple(
         Turn(new.key, number, Role(new.role), new.kind, new.text, new.time) for number, new in enumerate(live, 1)
     )
-    project = project_key(about.cwd)[1] if about and about.cwd else ""
+    project = project_key(about.cwd)[0] if about and about.cwd else ""
     session = redact(about.external_id) if about else SafeText("")
     return Conversation(source.agent, session, redact(project), title, numbered, tuple(facts)), report, about

@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from archiver.note import Broken, Note, parse, render
+from archiver.note import Broken, Note, extra, parse, render
 from staging import atomic
 from staging.documents import Redact
 from staging.names import slug
@@ -45,7 +45,7 @@ class Kept:
 @dataclass(frozen=True, slots=True)
 class Synced:
     """written: notes brought up to date; adopted: uids whose hand-made edits the database took over;
-    conflicts: files kept beside notes that were changed on both sides; orphans: notes whose entry the database lacks."""
+    conflicts: files kept beside notes that were changed on both sides."""
 
     written: int = 0
     adopted: tuple[str, ...] = ()
@@ -123,14 +123,19 @@ class Vault:
         kept = run.state.get(entry.uid)
         path = self._path(run, entry, kept)
         stat = path.stat() if path.is_file() else None
-        if kept and stat and kept.entry == _entry_hash(entry) and (stat.st_mtime_ns, stat.st_size) == (kept.mtime_ns, kept.size):
+        if (
+            kept
+            and stat
+            and kept.entry == _entry_hash(entry)
+            and (stat.st_mtime_ns, stat.st_size) == (kept.mtime_ns, kept.size)
+        ):
             return
         data = atomic.read(path)
         if data is None:
             run.writes.append((entry, path))
             return
         ours = kept is not None and _hash(data) in (kept.note, kept.next)
-        if ours or data == render(entry, _extra(data)):
+        if ours or data == render(entry, self._extra(data)):
             self._ours(run, entry, path, data, kept)
             return
         if kept is not None and path.with_suffix(CONFLICT).exists():
@@ -139,7 +144,7 @@ class Vault:
 
     def _ours(self, run: _Run, entry: Entry, path: Path, data: bytes, kept: Kept | None) -> None:
         """Nobody edited the note: write it if the entry changed, else only remember how it lies there."""
-        if kept is not None and kept.entry != _entry_hash(entry) and data != render(entry, _extra(data)):
+        if kept is not None and kept.entry != _entry_hash(entry) and data != render(entry, self._extra(data)):
             run.writes.append((entry, path))
             return
         run.state[entry.uid] = self._kept(entry, path, data)
@@ -175,7 +180,7 @@ class Vault:
 
     def _write(self, run: _Run) -> None:
         """Write the notes, remembering first what is about to be written: so a crash is never taken for an edit."""
-        rendered = [(entry, path, render(entry, _extra(atomic.read(path)))) for entry, path in run.writes]
+        rendered = [(entry, path, render(entry, self._extra(atomic.read(path)))) for entry, path in run.writes]
         for entry, path, data in rendered:
             old = run.state.get(entry.uid) or Kept(self._relative(path), "", "")
             run.state[entry.uid] = Kept(self._relative(path), old.entry, old.note, next=_hash(data))
@@ -208,6 +213,10 @@ class Vault:
                     found.setdefault(note.uid, path)
         return found
 
+    def _extra(self, data: bytes | None) -> dict[str, Any]:
+        """Front matter keys of a person's own, to be kept when a note is written anew."""
+        return {} if data is None else extra(data, self.redact)
+
     def _kept(self, entry: Entry, path: Path, data: bytes) -> Kept:
         stat = path.stat()
         return Kept(self._relative(path), _entry_hash(entry), _hash(data), "", stat.st_mtime_ns, stat.st_size)
@@ -230,7 +239,9 @@ class Vault:
 
     def _save(self, state: dict[str, Kept]) -> None:
         stored = {"schema": 1, "notes": {uid: asdict(kept) for uid, kept in sorted(state.items())}}
-        _write_if_changed(self.folder / ".wwt" / "state.json", json.dumps(stored, ensure_ascii=False, indent=1).encode())
+        _write_if_changed(
+            self.folder / ".wwt" / "state.json", json.dumps(stored, ensure_ascii=False, indent=1).encode()
+        )
 
     def _write_verdicts(self, current: Sequence[Verdict], *, union: bool = True) -> None:
         """Mirror the verdicts. Lines that the database lacks stay: it may be the database that was lost."""
@@ -323,13 +334,6 @@ def _notes(folder: Path) -> list[Path]:
     """Notes of the vault, by name; not what is hidden, and not what was kept beside a conflict."""
     found = (p for p in folder.rglob("*.md") if not any(part.startswith(".") for part in p.relative_to(folder).parts))
     return sorted(p for p in found if p.is_file() and not p.name.endswith(CONFLICT))
-
-
-def _extra(data: bytes | None) -> dict[str, Any]:
-    """Front matter keys of a person's own, to be kept when a note is written anew."""
-    from archiver.note import extra  # noqa: PLC0415
-
-    return {} if data is None else extra(data)
 
 
 def _entry_hash(entry: Entry) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, confirmed, options, refuted
 from rules.judge import Judgement
 from rules.likeness import containment, words
-from rules.sentences import Sentence
+from rules.sentences import CODE, Sentence
 from store.records import DecidedBy, EntryType
 
 ENOUGH = 1.0
@@ -56,12 +57,14 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
         if chosen(sentence.said) and len(sentence.said) < 40 and _points_back(talk, exchange):
             continue  # "go with option 2" says nothing by itself; `_accepted` finds what it picks
         choice, request = judgement.worth("decision", "choice"), judgement.worth("decision", "request")
+        if choice < ENOUGH and (judgement.worth("pattern", "rule") >= ENOUGH or not _says_what(sentence)):
+            continue
         part = "choice" if choice >= ENOUGH else "request"
         points = choice + request * 0.3 if part == "choice" else choice * 0.5 + request
         points -= _lengthy(exchange)
         adopted = _adoption(talk, exchange, sentence)
         if part == "request":
-            points += 0.2 if adopted else -0.6
+            points += 0.2 if adopted and _changes(talk, adopted) else -0.1 if adopted else -0.6
         if points < ENOUGH or (part == "request" and not adopted):
             continue
         moves = talk.judge.moves(sentence)
@@ -76,6 +79,15 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
             exchange=exchange.number,
             corrects="correct" in moves or "object" in moves,
         )
+
+
+def _says_what(sentence: Sentence) -> bool:
+    """Something is asked for: "fix it" and "고쳐줘" leave it open."""
+    return len(words(sentence.text)) >= 2 or (CODE in sentence.said and len(sentence.said) > 20)
+
+
+def _changes(talk: Dialogue, adopted: Sentence) -> bool:
+    return len(words(adopted.text)) >= 1
 
 
 def _lengthy(exchange: Exchange) -> float:
@@ -116,12 +128,12 @@ def _reason(said: list[Judgement], choice: Judgement) -> tuple[Sentence, ...]:
 
 
 _WHY_KO = ("이유는", "왜냐", "그래야", "때문", "니까", "거든", "라서", "해서야", "서야")
+_WHY_END = re.compile(r"[가-힣](?:서|니까|거든)(?:요|야|임)?[.!]*$")
 _WHY_EN = ("because", "since ", "the reason", "so that", "that way", "otherwise")
 
 
 def _says_why(said: str) -> bool:
-    lowered = said.lower()
-    return any(word in said for word in _WHY_KO) or lowered.startswith(_WHY_EN)
+    return any(word in said for word in _WHY_KO) or bool(_WHY_END.search(said)) or said.lower().startswith(_WHY_EN)
 
 
 def _accepted(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
@@ -169,13 +181,14 @@ def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, fl
         if sentence.kind == "table" or "offer" not in talk.judge.moves(sentence):
             continue
         score = _proposes(sentence.said) + 0.3 * (place / max(1, len(reply) - 1)) if len(reply) > 1 else _proposes(sentence.said) + 0.3
-        if score >= ENOUGH and (best is None or score > best[1]):
+        if score >= PROPOSAL and (best is None or score > best[1]):
             best = sentence, score
     return [best] if best else []
 
 
+PROPOSAL = 0.85
 _STRONG = ("추천", "권장", "제안", "낫습니다", "좋습니다", "좋겠습니다", "적절", "적합", "할까요", "까요?", "결론", "맞습니다", "recommend", "suggest", "want me to", "should i", "shall i", "i'd ", "best ", "propose", "better to", "let's ", "prefer", "the fix would be", "simplest", "cleanest")  # fmt: skip
-_EMPTY = ("진행할까요", "진행해도 될까요", "시작할까요", "계속할까요", "커밋할까요", "확인해", "어떻게 할까요", "어떤", "어느", "proceed", "continue", "go ahead", "which ", "would you like", "sound good", "what do you", "commit")  # fmt: skip
+_EMPTY = ("적용할까요", "반영할까요", "수정할까요", "진행할까요", "진행해도 될까요", "시작할까요", "계속할까요", "커밋할까요", "확인해", "어떻게 할까요", "어떤", "어느", "proceed", "continue", "go ahead", "which ", "would you like", "sound good", "what do you", "commit")  # fmt: skip
 
 
 def _proposes(said: str) -> float:
@@ -356,7 +369,7 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
     points -= _lengthy(exchange) if user else 0.0
     if not user and sentence.turn == exchange.closing:
         points += 0.1
-    if points < (ENOUGH if part == "rule" else FACT) or (failed and not user) or not 15 <= len(sentence.said) <= 300:
+    if points < (ENOUGH if part == "rule" or user else FACT) or (failed and not user) or not 15 <= len(sentence.said) <= 300:
         return
     if sentence.kind == "table":
         return

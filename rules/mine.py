@@ -15,8 +15,8 @@ from rules.judge import Judge, Judgement
 from rules.load import Fault
 from rules.schema import Family, Guard, Loanword, Move, Rule, Tag
 from rules.sentences import Sentence, sentences
-from rules.summary import LIMIT, cause_and_fix, line, plain
-from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn
+from rules.summary import LIMIT, cause_and_fix, line, plain, stated
+from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn, anchor
 
 
 def load_rules(user: Path | None = None, cache: Path | None = None) -> tuple[RuleSet, list[Fault]]:
@@ -93,17 +93,22 @@ def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexic
 def _summary(finding: Finding) -> SafeText:
     if finding.type is EntryType.SOLUTION and finding.before:
         return cause_and_fix(finding.before[0].text, finding.core[0].text)
-    return line(finding.core[0].text, LIMIT)
+    core = finding.core[0]
+    choice = stated(line(core.text, LIMIT)) if core.said.endswith("?") else line(core.text, LIMIT)
+    reason = next((s for s in finding.after if s.turn == core.turn and s.place == core.place + 1), None)
+    if finding.type is EntryType.DECISION and reason:
+        return SafeText.joined(" — ", [choice, line(reason.text, max(20, LIMIT - 3 - len(choice)))])[:LIMIT]
+    return choice
 
 
 def _detail(finding: Finding) -> SafeText:
-    """Cause, fix and reason as prose, what the summary leaves out first; "" when it leaves nothing out."""
-    said: dict[SafeText, None] = {}
-    for sentence in (*finding.before, *finding.core, *finding.after):
-        text = plain(sentence.text)
-        if len(text) > 20 or sentence in finding.core:
-            said.setdefault(text)
-    return SafeText.joined(" ", list(said))[:600]
+    """Cause, fix and reason as prose. A decision's own sentence stands in the summary; it comes back only if cut there."""
+    said: dict[str, SafeText] = {}
+    core = finding.core if finding.type is EntryType.SOLUTION or len(finding.core[0].text) > LIMIT else ()
+    for sentence in (*finding.before, *core, *finding.after):
+        if len(sentence.said) > 12 and sentence.role == "assistant" or sentence.turn == finding.core[0].turn:
+            said.setdefault(anchor(sentence.text), plain(sentence.text))
+    return SafeText.joined(" ", list(said.values()) or [plain(finding.core[0].text)])[:DETAIL]
 
 
 def _in_order(finding: Finding) -> list[Sentence]:
@@ -114,6 +119,9 @@ def _quote(sentence: Sentence, conversation: Conversation) -> Quote:
     turn = conversation.turns[sentence.turn]
     return Quote(turn.key, turn.role, sentence.text, turn.time)
 
+
+DETAIL = 600
+"""Characters."""
 
 _TRUST = {DecidedBy.USER: 0.4, DecidedBy.CONFIRMED: 0.2, DecidedBy.REPORTED: -0.2}
 

@@ -49,6 +49,7 @@ _PROPOSALS = ("자", "자고", "ᆸ시다", "읍시다", "자구")
 _ORDERS = ("세요", "으세요", "어라", "아라", "라", "으라", "십시오", "으십시오", "시오", "여라", "거라", "셔요", "소서")
 _BARE = ("어", "아", "어요", "아요", "여", "지", "죠")
 _PROMISES = ("ᆯ게", "ᆯ게요", "을게", "을게요", "ᆯ께", "ᆯ게용")
+_FAVOURS = ("ᆯ래", "ᆯ래요", "을래", "을래요", "ᆯ까", "ᆯ까요")
 _ATTEMPTS = ("려고", "으려고", "려", "으려", "고자", "려다", "려다가", "려면", "으려면", "려는데")
 _CONDITIONS = ("면", "으면", "다면", "라면", "거든", "ᆫ다면", "는다면", "더라면", "어도", "아도")
 _DUTY = ("어야", "아야", "여야", "어야지", "어야만", "아야만")
@@ -296,6 +297,8 @@ class _Reader:
 
     def mood(self, *, final: bool, asks: bool) -> str:
         marks, ending = self.marks, self.ending
+        if self.helper == "주" and not self.past and (ending in _FAVOURS or ("can" in marks and asks)):
+            return "request"  # 합쳐줄래?, 합쳐줄 수 있어?: a question in form only
         if (final and asks) or "ask" in marks or (final and ending in _QUESTIONS):
             return "question"
         for mark in ("seems", "wish", "attempt", "condition", "offer", "forbid"):

@@ -20,10 +20,11 @@ PLACEHOLDER = re.compile(r"\[secret:[a-z0-9][a-z0-9._-]{0,79}\]")
 MASKED = "\ufdd0"
 """Stands for a placeholder while rules run, so that none reads its words. A noncharacter, which `scrub` lets through never."""
 
-STEMS = ("pass", "auth", "key", "token", "secret", "cred", "pw")
+STEMS = ("pass", "auth", "key", "token", "secret", "cred", "pw", "sig")
 """Pieces of many literals: where a text lacks one, those that hold it need not be looked for."""
 
-LONG_WORD = re.compile(r"[a-z0-9_-]{20,}")
+LONG_WORD = re.compile(r"[a-z0-9_.-]{20,}")
+LONG_NUMBER = re.compile(r"[0-9](?:[ –-]{0,3}[0-9]){12}")
 
 Span = tuple[int, int, int, str]
 """Start, end, the rule's rank, the kind."""
@@ -34,9 +35,9 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[Secret]) -> None:
         self._rules = tuple(_Rule(rank, secret) for rank, secret in enumerate(secrets))
-        self._always = [rule.rank for rule in self._rules if not rule.literals]
+        self._numbers = {rule.rank for rule in self._rules if rule.secret.scope == "number"}
         self._words = _Literals(rule for rule in self._rules if rule.secret.scope == "word")
-        self._lines = _Literals(rule for rule in self._rules if rule.secret.scope != "word")
+        self._lines = _Literals(rule for rule in self._rules if rule.secret.scope in ("line", "text"))
 
     @cached_property
     def version(self) -> str:
@@ -63,18 +64,28 @@ class Redactor:
 
     def _spans(self, text: str) -> Iterator[Span]:
         low = _lower(text)
-        for rank in sorted({*self._always, *self._lines.ranks(low), *self._words.ranks(_long_words(low))}):
+        for rank in sorted(self._ranks(low)):
             yield from self._rules[rank].spans(text, low)
+
+    def _ranks(self, low: str) -> set[int]:
+        """The rules that may find something."""
+        words = "\n".join(LONG_WORD.findall(low))
+        ranks = self._lines.ranks(low) | (self._words.ranks(words) if words else set())
+        return ranks | self._numbers if self._numbers and LONG_NUMBER.search(low) else ranks
 
 
 class _Literals:
     """Which rules have a literal in a text. Nearly every text has none, so this is where the time goes."""
 
     def __init__(self, rules: Iterable[_Rule]) -> None:
-        self._ranks: dict[str, set[int]] = {stem: set() for stem in STEMS}
+        self._ranks: dict[str, set[int]] = {}
         for rule in rules:
-            for literal in rule.literals:
+            for literal in rule.literals or ("",):
                 self._ranks.setdefault(literal, set()).add(rule.rank)
+        self._always = self._ranks.pop("", set())
+        for stem in STEMS:
+            if sum(stem in literal for literal in self._ranks) > 1:
+                self._ranks.setdefault(stem, set())
         # A literal that holds another is looked for only where the other one is.
         self._longer: dict[str, list[str]] = {}
         for literal in self._ranks:
@@ -84,11 +95,9 @@ class _Literals:
         self._other = [literal for literal in self._longer if not literal.isascii()]
 
     def ranks(self, low: str) -> set[int]:
-        if not low:
-            return set()
         first = self._ascii if low.isascii() else self._ascii + self._other
         present = [held for held in first if held in low]
-        return {
+        return self._always | {
             rank
             for held in present
             for literal in self._longer[held]
@@ -149,10 +158,6 @@ def _lower(text: str) -> str:
     low = text.lower()
     # U+0130 is the one character that lower case makes longer.
     return low if len(low) == len(text) else text.replace("\u0130", "i").lower()
-
-
-def _long_words(low: str) -> str:
-    return "\n".join(LONG_WORD.findall(low))
 
 
 def _lines_with(literal: str, low: str) -> Iterator[tuple[int, int]]:

@@ -89,12 +89,13 @@ class Record(BaseModel):
 class Secret(Record):
     """A kind of secret: where it stands in a text and what its placeholder is called.
 
-    literals: the rule is tried only where one of them occurs, in any case. With none, it is tried everywhere,
-        which is for patterns that begin with a set of rare characters.
+    literals: the rule is tried only where one of them occurs, in any case. With none, it is tried in all that `scope`
+        allows, which is for patterns that begin with a set of rare characters.
     pattern: the secrets are the groups whose names begin with `secret`, or else the whole match.
     inner: where one match holds many secrets, finds each of them inside it; its groups are named the same way.
     scope: what the pattern sees: the lines that hold a literal, or the whole text that holds one; with `word`, the
-        lines in which a literal stands within 20 or more letters, digits, "_" and "-" on end, as in most tokens.
+        lines in which a literal stands within 20 or more letters, digits, "_", "-" and "." on end, as in most tokens; with `number`, a text with 13 digits that nothing but blanks and
+        dashes parts.
     check: what a value must also be, see `redact.CHECKS`.
     Where two rules overlap, the one that stands first in the file names the kind.
     """
@@ -106,7 +107,7 @@ class Secret(Record):
     literals: tuple[str, ...]
     pattern: Regex
     inner: Regex = ""
-    scope: Literal["line", "text", "word"] = "line"
+    scope: Literal["line", "text", "word", "number"] = "line"
     check: Literal[
         "", "real", "password", "secret", "token", "strict", "flag", "url", "random", "body", "card", "resident"
     ] = ""

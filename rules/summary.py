@@ -15,7 +15,7 @@ _OPENING = re.compile(
     r"^(?:[^\w가-힣`\[(\"'“‘<@$.\-/]+"
     r"|(?:그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
     r"|(?:ok(?:ay)?|yes|yeah|yep|sure|no|also|and|so|now|well|great|good|perfect|actually|hmm|then|right|alright|please)[,.!:]*\s+"
-    r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*"
+    r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary|이유는|이유)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*|이유는\s+|왜냐하면\s+|because\s+"
     r"|\(?\d{1,2}[.)]\s+)",
     re.IGNORECASE,
 )
@@ -44,6 +44,24 @@ def shortened(text: SafeText, limit: int) -> SafeText:
     ends = [match.start() for match in _BREAKS.finditer(text, limit // 2, limit - 1)]
     at = ends[-1] if ends else text.rfind(" ", limit // 2, limit - 1)
     return SafeText.joined("", [text[: at if at > 0 else limit - 1].rstrip(" ,;(—–"), SafeText("…")])
+
+
+_ASKS = re.compile(r"^(?:should|shall|could|can) (?:I|we) |^(?:want|do you want|would you like) (?:me|us) to |^how about (?:we )?|^what if we ", re.IGNORECASE)
+
+
+def stated(text: SafeText) -> SafeText:
+    """A proposal put as a question, as what was agreed: 바꿀까요 gives 바꾸기로 함, "should I rename it" "rename it"."""
+    text = text.rstrip("?？ ")
+    if asks := _ASKS.match(text):
+        return text[asks.end() :]
+    stem = re.search(r"([가-힣])까(?:요)?$", text)
+    if not stem or (ord(stem[1]) - 0xAC00) % 28 != 8:  # a final ㄹ is what the question ending adds to the stem
+        return text
+    bare = SafeText(stem[1] if stem[1] in _FINAL_L else chr(ord(stem[1]) - 8))
+    return SafeText.joined("", [text[: stem.start()], bare, SafeText("기로 함")])
+
+
+_FINAL_L = "들걸달풀열돌늘줄길널밀팔알"
 
 
 def cause_and_fix(cause: SafeText, fix: SafeText) -> SafeText:

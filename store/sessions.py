@@ -380,7 +380,7 @@ def last_prompt_before(tx: Connection, session_id: int, number: int) -> int:
 def conversation(tx: Connection, session_id: int) -> tuple[Conversation, frozenset[str]]:
     """The session as mining reads it, with the turns it shares with others, and the keys of the turns that are its own."""
     about = tx.execute(
-        select(session, project.c.name.label("project_name"))
+        select(session, project.c.key.label("project_key"))
         .outerjoin(project, project.c.id == session.c.project_id)
         .where(session.c.id == session_id)
     ).one()
@@ -398,7 +398,7 @@ def conversation(tx: Connection, session_id: int) -> tuple[Conversation, frozens
         for row in tx.execute(select(outcome).where(outcome.c.session_id == session_id).order_by(outcome.c.id))
     )
     title = about.title or SafeText("")
-    return Conversation(about.agent, about.external_id, about.project_name or "", title, turns, facts), own
+    return Conversation(about.agent, about.external_id, about.project_key or "", title, turns, facts), own
 
 
 def mark_distilled(tx: Connection, session_id: int, seen: int) -> None:
@@ -445,3 +445,8 @@ def mark_missing(tx: Connection, files: Iterable[tuple[str, str]], at: int) -> N
     """These files (agent, path) are gone from where their agent kept them. Their sessions stay."""
     for agent, path in files:
         tx.execute(update(source_file).where(source_file.c.agent == agent, source_file.c.path == path).values(missing_since=at))
+
+
+def mine_again(tx: Connection) -> None:
+    """Have every session distilled once more: what was held back by a verdict may be staged now."""
+    tx.execute(update(session).where(session.c.status != Status.DELETED.value).values(distilled_at=None))

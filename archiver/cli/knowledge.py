@@ -9,7 +9,7 @@ import typer
 
 from archiver.cli.archive import Json
 from archiver.cli.output import accent, bold, dim, emit, say, tell
-from archiver.cli.search import All, Project, Tags, Type
+from archiver.cli.search import All, Project, Tags, Type, checked_type
 from archiver.render import local_day, one_line, plain
 from store.messages import text
 
@@ -29,18 +29,20 @@ def recall(
 ) -> None:
     from archiver.cli.scope import scope_of  # noqa: PLC0415
     from archiver.home import Home  # noqa: PLC0415
+    from archiver.recall import project_at  # noqa: PLC0415
     from archiver.recall import recall as find  # noqa: PLC0415
 
     home = Home.open()
-    named = scope_of(home, project, everything=False).project if project else None
+    here = (cwd or Path.cwd()).absolute()
+    place = scope_of(home, project, everything=False).project if project else project_at(home.reader, here)
     block = find(
         home.reader,
-        (cwd or Path.cwd()).absolute(),
+        here,
         budget=budget or home.settings.recall.budget,
         aliases=home.aliases(),
         asked=split_tags(tag),
-        project_id=named,
-        waiting=home.waiting_here(named, cwd),
+        project_id=place,
+        waiting=home.waiting_here(place),
     )
     if as_json:
         emit({"entries": list(block.entries), "shown": block.shown, "of": block.of, "tokens": block.tokens, "text": block.text})
@@ -64,13 +66,18 @@ def entries(
     from archiver.cli.scope import scope_of  # noqa: PLC0415
     from archiver.cli.sessions import _entry_json  # noqa: PLC0415
     from archiver.home import Home  # noqa: PLC0415
+    from rules.tags import normalise  # noqa: PLC0415
     from store import knowledge  # noqa: PLC0415  SQLAlchemy costs 0.25 s; --help goes without
     from store.records import EntryType  # noqa: PLC0415
 
     home = Home.open()
     scope = scope_of(home, project, everything=everything)
+    kind = EntryType(checked) if (checked := checked_type(type)) else None
+    filters = knowledge.Filters(project=scope.key, type=kind, status=None if retired else "active")
     with home.database.transaction() as tx:
-        found = knowledge.list_entries(tx, home.entry_filters(scope.project, EntryType(type) if type else None, split_tags(tag), retired=retired))
+        found = knowledge.list_entries(tx, filters, normalise=normalise)
+    wanted = {normalise(name) for name in split_tags(tag)}
+    found = [entry for entry in found if not wanted or wanted.intersection(entry.tags)]
     if as_json:
         emit({"scope": scope.label, "entries": [_entry_json(entry) for entry in found]})
         return

@@ -13,10 +13,11 @@ from store.errors import USAGE, WwtError
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`projects` are ids, or None for every project; `label` is what a person calls it."""
+    """`projects` are ids, or None for every project; `label` is what a person calls it, `key` the folder that names it."""
 
     projects: tuple[int, ...] | None
     label: str
+    key: str | None = None
 
     @property
     def project(self) -> int | None:
@@ -32,8 +33,8 @@ def scope_of(home: Home, project: str | None, *, everything: bool, cwd: Path | N
     here = project_at(home.reader, cwd or Path.cwd())
     if here is None:
         return Scope(None, messages.text("scope.no_project"))
-    name = next(row["name"] for row in home.reader.projects() if row["id"] == here)
-    return Scope((here,), name)
+    row = next(row for row in home.reader.projects() if row["id"] == here)
+    return Scope((here,), row["name"], row["key"])
 
 
 def _named(home: Home, wanted: str) -> Scope:
@@ -48,4 +49,4 @@ def _named(home: Home, wanted: str) -> Scope:
     if len(found) > 1:
         listed = "\n  ".join(f"{row['name']}  {row['key']}" for row in found[:20])
         raise WwtError("scope.ambiguous", name=wanted, known=listed, exit_code=USAGE)
-    return Scope((found[0]["id"],), found[0]["name"])
+    return Scope((found[0]["id"],), found[0]["name"], found[0]["key"])

@@ -573,8 +573,8 @@ class _ClaudeParse:
         time = parse_time(record.value.get("timestamp"))
         uuid = _text(record.value.get("uuid"))
         for kind in call.kinds:
-            key = call_id if kind == call.kinds[0] else f"{call_id}:{kind}"
-            self._outcomes.append((uuid, Outcome(key, self._last_key, kind, ok, call.label, time)))
+            key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
+            self._outcomes.append((uuid, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), time)))
 
     def _error(self, record: jsonl.Record, call_id: str, output: str, *, anchored: bool) -> None:
         text = tools.error_text(re.sub(r"</?tool_use_error>", "", _stripped(output)))
@@ -646,8 +646,8 @@ class _ClaudeParse:
         agent_id = next((name for name, _ in self._agent_ids.most_common() if name), "")
         if nested or (self._sidechain_only and (agent_id or stem.startswith("agent-"))):
             above = parts[parts.index("subagents") - 1] if nested and parts.index("subagents") else None
-            parent = self._forked_from or above or majority or stem
-            return self._identity(f"{parent}/{agent_id or stem.removeprefix('agent-')}", parent, True)
+            of = self._forked_from or above or majority or stem
+            return self._identity(f"{of}/{agent_id or stem.removeprefix('agent-')}", of, True)
         own = stem if _UUID.fullmatch(stem) or stem in self._all_ids else majority or stem
         parent = self._forked_from or next((name for name, _ in self._ids.most_common() if name and name != own), None)
         return self._identity(own, parent if parent != own else None, False)
@@ -655,10 +655,10 @@ class _ClaudeParse:
     def _identity(self, external_id: str, parent: str | None, is_subagent: bool) -> About:
         if is_subagent and self._resumed and not self._sidechain_only and "subagents" not in self._path.parts:
             raise Reread
-        cwd = None if self._old.get("cwd") else self._cwd
+        cwd = None if self._old.get("cwd") or not self._cwd else jsonl.scrub(self._cwd)
         branch = jsonl.scrub(self._branch) if self._branch else None
         exited = self._exited
-        return About(external_id, cwd, branch, parent, is_subagent, exited, self._first, self._latest)
+        return About(speech.plain_id(external_id), cwd, branch, parent and speech.plain_id(parent), is_subagent, exited, self._first, self._latest)
 
     def _turn(self, draft: _Draft, about: About) -> Event:
         text = "\n\n".join(draft.blocks)

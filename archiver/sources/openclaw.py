@@ -14,7 +14,19 @@ import orjson
 
 from archiver.sources import jsonl, speech, tools
 from archiver.sources.branches import Kind, Tree
-from archiver.transcript import About, Event, Found, Outcome, Parse, Progress, RawTurn, Reread, Title, Unreadable, Upsert
+from archiver.transcript import (
+    About,
+    Event,
+    Found,
+    Outcome,
+    Parse,
+    Progress,
+    RawTurn,
+    Reread,
+    Title,
+    Unreadable,
+    Upsert,
+)
 from store.records import Role, State, Status, parse_time
 
 AGENT = "openclaw"
@@ -41,6 +53,8 @@ _MACHINE = re.compile(
 _HEARTBEAT = re.compile(r"\A\s*Read HEARTBEAT\.md\b|\breply (?:with )?HEARTBEAT_OK\b", re.I)
 _SILENT = re.compile(r"[\s*_`.]*(?:NO_REPLY|HEARTBEAT_OK)[\s*_`.]*")
 _SILENT_EDGE = re.compile(r"\A(?:NO_REPLY|HEARTBEAT_OK)\b\s*|\s*\b(?:NO_REPLY|HEARTBEAT_OK)\s*\Z")
+_SLASH = re.compile(r"\A/[\w:-]+(?:\s+|\Z)")
+_BARE_SLASH = re.compile(r"/[\w:-]+")
 _SYNTHETIC_MODELS = ("delivery-mirror", "gateway-injected")
 _CUT = ("system-reminder", "relevant-memories")
 
@@ -203,8 +217,8 @@ class _OpenClawParse:
         if not self._session:
             stem = _session_of(self._found.path)
             # Threads of one channel share the header's id, but each is a conversation of its own.
-            self._session = stem if _TOPIC.search(stem) or not native else native
-        self._cwd = self._cwd or _text(value.get("cwd")) or None
+            self._session = speech.plain_id(stem if _TOPIC.search(stem) or not native else native)
+        self._cwd = self._cwd or jsonl.scrub(_text(value.get("cwd"))) or None
         parent = _text(value.get("parentSession"))
         if parent:
             named = _UUID_AT_END.search(parent)
@@ -221,7 +235,7 @@ class _OpenClawParse:
                 raise Reread
             self._open = set()
         if entry:
-            root = anchored or (not self._resumed and parent not in self._tree)
+            root = parent is None or anchored or (not self._resumed and parent not in self._tree)
             self._add(entry, parent, kind, is_open=root or kind is Kind.PROMPT)
         return anchored
 
@@ -262,8 +276,9 @@ class _OpenClawParse:
         if not text:
             return
         self._require(anchored)
-        self._say(record, text, Role.USER, "prompt")
-        if self._first_prompt is None:
+        kind = "command" if _SLASH.match(text) else "prompt"
+        self._say(record, text, Role.USER, kind)
+        if self._first_prompt is None and kind == "prompt":
             self._first_prompt = text
 
     def _typed_command(self, record: jsonl.Record, message: dict[str, Any]) -> None:
@@ -306,7 +321,7 @@ class _OpenClawParse:
             self._times_said[told] += 1
             return f"{session}/{told}.{self._times_said[told]}"
         suffix = "" if len(native) >= unique_from else ":" + speech.digest(text)[:8]
-        return f"{session}/{native}{suffix}"
+        return f"{session}/{speech.plain_id(native)}{suffix}"
 
     # --- tools ---
 
@@ -355,8 +370,8 @@ class _OpenClawParse:
     def _prove(self, record: jsonl.Record, call_id: str, call: tools.Call, *, ok: bool) -> None:
         entry = _text(record.value.get("id"))
         for kind in call.kinds:
-            key = call_id if kind == call.kinds[0] else f"{call_id}:{kind}"
-            self._outcomes.append((entry, Outcome(key, self._last_key, kind, ok, call.label, _moment(record.value))))
+            key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
+            self._outcomes.append((entry, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), _moment(record.value))))
 
     # --- telling ---
 
@@ -369,7 +384,7 @@ class _OpenClawParse:
         if not events and not self._resumed:
             return {}, []
         external_id = self._session or _session_of(self._found.path)
-        parent = self._parent if self._parent != external_id else None
+        parent = speech.plain_id(self._parent) if self._parent and self._parent != external_id else None
         about = About(external_id, self._cwd, parent=parent, first_time=self._first, last_time=self._latest)
         titles: list[Event] = list(self._titles)
         if self._first_prompt and not self._old.get("titled"):
@@ -427,7 +442,7 @@ def _spoken(text: str) -> str:
     for _ in range(3):
         text = _ENVELOPE.sub("", text, count=1)
     text = _MEDIA.sub("", _MESSAGE_ID.sub("", text)).strip()
-    return "" if _MACHINE.match(text) or _HEARTBEAT.search(text) or _SILENT.fullmatch(text) else text
+    return "" if _MACHINE.match(text) or _HEARTBEAT.search(text) or _SILENT.fullmatch(text) or _BARE_SLASH.fullmatch(text) else text
 
 
 def _answered(text: str) -> str:

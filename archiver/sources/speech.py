@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 
 from archiver.config import home
+from archiver.sources.jsonl import scrub
 from archiver.transcript import RECALL_CLOSE, RECALL_OPEN
 
 TITLE_LENGTH = 120
+LONGEST_ID = 200
 
 _RECALL = re.compile(re.escape(RECALL_OPEN) + r".*?(?:" + re.escape(RECALL_CLOSE) + r"|\Z)", re.S)
 _OBSERVER_END = re.compile(r"</observed\w*>\s*\Z")
@@ -80,8 +82,14 @@ def digest(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode("utf-8", "replace")).hexdigest()[:12]
 
 
+def plain_id(native: str) -> str:
+    """An id as it may be stored, whatever the file holds in its place."""
+    return scrub(native) if len(native) <= LONGEST_ID else digest(native)
+
+
 def turn_key(native: str, text: str) -> str:
     """The native id. One too short to be unique over all sessions gets the digest of what was first said under it."""
+    native = plain_id(native)
     return native if len(native) >= 16 else f"{native}:{digest(text)[:8]}"
 
 

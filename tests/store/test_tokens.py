@@ -99,7 +99,7 @@ def test_word_too_long_for_a_term_is_found_whole() -> None:
         word = query_terms(long, unknown)[0].whole
         assert len(word.encode()) <= TOKEN_BYTES
         assert word in index_tokens(f"앞 {long} 뒤").words
-        assert word not in index_tokens(f"앞 {long}x 뒤").words
+        assert word not in index_tokens(f"앞 {long}{long[:4]} 뒤").words
 
 
 @pytest.mark.parametrize("text", ["다시" * 35_000, "a" * 400_000, "고쳤다. " * 12_000, "aB" * 100_000, "(a,b);" * 20_000])
@@ -119,10 +119,10 @@ def test_control_characters_separate_words() -> None:
 
 
 def test_morphemes_know_their_place() -> None:
-    text = "😀 package.json을 고쳤고 점검표는 안 된다"
+    text = "😀 package.json을 고쳤고 배포는 안 된다"
     found = {morph.form: text[morph.start : morph.end] for morph in morphemes(text)}
     assert found["package.json"] == "package.json"
-    assert found["점검"] == "점검"
+    assert found["배포"] == "배포"
     assert found["고치"] == "고쳤"
     assert found["안"] == "안"
 
@@ -145,7 +145,7 @@ def test_highlight_is_exactly_the_word() -> None:
 def test_highlight_does_not_reach_into_other_words() -> None:
     text = "a terrible ERR in err_log"
     assert [text[start:end] for start, end in highlights(text, "err")] == ["ERR", "err"]
-    assert [text[a:b] for a, b in highlights("see getUser and get_user", "get_user")] == ["get_user"]
+    assert highlights("see getUser and get_user", "get_user") == [(16, 24)]
 
 
 def test_highlight_keeps_combining_marks() -> None:

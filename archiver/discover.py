@@ -1,0 +1,208 @@
+"""Where transcripts are: in the agents' own folders, or in what the user points at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archiver.sources import SOURCES
+from archiver.sources.claude_code import AGENT as CLAUDE_CODE
+from archiver.sources.claude_code import config_dir
+from archiver.sources.jsonl import open_stream
+from archiver.transcript import Found, Source
+from store import messages
+
+HEADS = (64 << 10, 1 << 20, 16 << 20)
+"""How much of a file is looked at to tell its format: more only if less does not decide it."""
+
+RETENTION_DAYS = 30
+DAY = 86_400_000
+
+_SUFFIXES = (".jsonl", ".jsonl.zst")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a path gave no transcript. `key` names the message."""
+
+    path: Path
+    key: str
+    fields: dict[str, object] = field(default_factory=dict)
+
+    def message(self) -> str:
+        return messages.text(self.key, path=self.path, **self.fields)
+
+
+def discover(agents: list[str] | None = None) -> Iterator[Found]:
+    """Transcripts in the folders of these agents (all if None), newest first; a file reached by two ways once."""
+    found = (one for source in _sources(agents) for root in source.roots() if root.is_dir() for one in source.discover(root))
+    yield from _newest_first(found)
+
+
+def missing_roots(agents: list[str] | None = None) -> list[tuple[str, Path]]:
+    """(agent, folder) of transcript folders that are not there: the agent is not installed, or keeps them elsewhere."""
+    return [(source.agent, root) for source in _sources(agents) for root in source.roots() if not root.is_dir()]
+
+
+def from_paths(paths: list[Path], known: Mapping[str, str] | None = None) -> tuple[list[Found], list[Problem]]:
+    """Transcripts among these files and folders, by content, newest first; and what was none.
+
+    `known` gives the agents of files that were archived before, for those whose content no longer tells.
+    """
+    found: list[Found] = []
+    problems: list[Problem] = []
+    for path in paths:
+        path = path.expanduser().absolute()
+        try:
+            if path.is_dir():
+                _folder(path, known or {}, found, problems)
+            else:
+                _file(path, known or {}, found, problems, named=True)
+        except OSError as error:
+            problems.append(_unreadable(path, error))
+    return list(_newest_first(found)), problems
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long Claude Code keeps transcripts, and what is left of it for the oldest. `days_left` is negative when overdue."""
+
+    days: int
+    days_left: int
+    settings: Path
+
+
+def retention(found: Iterable[Found], now: int) -> Retention | None:
+    """When Claude Code deletes the oldest of these files; give it the ones not archived yet. None if there are none."""
+    times = [time for one in found if one.agent == CLAUDE_CODE and (time := _mtime_ns(one.path))]
+    if not times:
+        return None
+    days = _cleanup_days()
+    return Retention(days, (min(times) // 1_000_000 + days * DAY - now) // DAY, config_dir() / "settings.json")
+
+
+def _cleanup_days() -> int:
+    try:
+        settings: Any = json.loads((config_dir() / "settings.json").read_bytes())
+    except (OSError, ValueError):
+        return RETENTION_DAYS
+    days = settings.get("cleanupPeriodDays") if isinstance(settings, dict) else None
+    return days if isinstance(days, int) and not isinstance(days, bool) and days >= 0 else RETENTION_DAYS
+
+
+def _sources(agents: list[str] | None) -> list[Source]:
+    return [source for source in SOURCES if agents is None or source.agent in agents]
+
+
+def _newest_first(found: Iterable[Found]) -> Iterator[Found]:
+    by_file: dict[str, Found] = {}
+    for one in found:
+        by_file.setdefault(os.path.realpath(one.path), one)
+    yield from sorted(by_file.values(), key=lambda one: (-_mtime_ns(one.path), str(one.path)))
+
+
+def _mtime_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _folder(folder: Path, known: Mapping[str, str], found: list[Found], problems: list[Problem]) -> None:
+    before = len(found), len(problems)
+    for path in _walk(folder, problems):
+        _file(path, known, found, problems, named=False)
+    if (len(found), len(problems)) == before:
+        problems.append(Problem(folder, "discover.no_transcripts"))
+
+
+def _walk(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+    """Files under a folder, hidden ones left out. Links to folders are followed, each folder once."""
+    entered: set[str] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        real = os.path.realpath(here)
+        if real in entered:
+            continue
+        entered.add(real)
+        try:
+            children = sorted(here.iterdir())
+        except OSError as error:
+            problems.append(_unreadable(here, error))
+            continue
+        for child in children:
+            if child.name.startswith("."):
+                continue
+            if child.is_dir():
+                waiting.append(child)
+            elif child.is_file():
+                yield child
+
+
+def _file(path: Path, known: Mapping[str, str], found: list[Found], problems: list[Problem], *, named: bool) -> None:
+    """Add the file to what was found, or say why not. In a folder, files that no agent writes are passed over in silence."""
+    if not named and not _may_be_transcript(path):
+        return
+    try:
+        one = _sniffed(path) or _known(path, known)
+        size = path.stat().st_size
+    except FileNotFoundError:
+        problems.append(Problem(path, "discover.missing"))
+    except OSError as error:
+        problems.append(_unreadable(path, error))
+    except EOFError as error:
+        problems.append(Problem(path, "discover.damaged", {"reason": str(error)}))
+    else:
+        if one is not None:
+            found.append(one)
+        elif size == 0:
+            problems.append(Problem(path, "discover.empty"))
+        elif named or (path.name.endswith(_SUFFIXES) and not _is_kept_beside(path)):
+            problems.append(Problem(path, "discover.unknown_format"))
+
+
+def _unreadable(path: Path, error: OSError) -> Problem:
+    return Problem(path, "discover.unreadable", {"reason": error.strerror or type(error).__name__})
+
+
+def _may_be_transcript(path: Path) -> bool:
+    """Archives carry their reason and time behind `.jsonl`, so the suffix alone would miss them."""
+    return ".jsonl" in path.name
+
+
+def _is_kept_beside(path: Path) -> bool:
+    """Copies, indexes and journals that agents keep beside their transcripts: known, and none."""
+    beside = (".checkpoint.", ".trajectory.", ".bak", ".lock", ".tmp")
+    return any(part in path.name for part in beside) or path.name in ("journal.jsonl", "history.jsonl")
+
+
+def _sniffed(path: Path) -> Found | None:
+    head = b""
+    for size in HEADS:
+        with open_stream(path) as stream:
+            head = _read(stream, size)
+        for source in SOURCES:
+            one = source.sniff(path, head)
+            if one is not None:
+                return one
+        if len(head) < size:
+            return None
+    return None
+
+
+def _read(stream: Any, size: int) -> bytes:
+    parts = []
+    while size > 0 and (block := stream.read(size)):
+        parts.append(block)
+        size -= len(block)
+    return b"".join(parts)
+
+
+def _known(path: Path, known: Mapping[str, str]) -> Found | None:
+    agent = known.get(str(path))
+    return Found(agent, path) if agent in {source.agent for source in SOURCES} and agent is not None else None
