@@ -15,7 +15,7 @@ from archiver.transcript import Found, Source
 from store import messages
 from store.errors import WwtError
 from store.reader import DueSession
-from store.records import Status, now_ms
+from store.records import SafeText, Status, now_ms
 
 if TYPE_CHECKING:
     from archiver.ingest import FileReport
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Told = tuple[Path, inbox.Event | None]
 """A file in the inbox, and the event in it."""
 
-Known = dict[tuple[str, str], sqlite3.Row]
+Known = dict[tuple[str, SafeText], sqlite3.Row]
 """Transcript files read before, by agent and path."""
 
 Progress = Callable[[str, int, int], None]
@@ -73,6 +73,8 @@ class Report:
     waiting_idle: list[Waiting] = field(default_factory=list)
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    days_left: int | None = None
+    """Until Claude Code deletes the oldest transcript that was not archived before this run."""
     would_read: list[Path] = field(default_factory=list)
 
     def contract(self) -> dict[str, Any]:
@@ -100,6 +102,8 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     found = _find(wish, known, events, report)
     report.files_found = len(found)
     changed = [item for item in found if not _unchanged(item, known)]
+    if not wish.paths and (kept := discover.retention(changed, now_ms())):
+        report.days_left = kept.days_left
     if wish.dry_run:
         report.would_read = [item.path for item in changed]
         return report
@@ -144,7 +148,7 @@ def source_of(agent: str) -> Source:
 
 
 def _unchanged(found: Found, known: Known) -> bool:
-    row = known.get((found.agent, str(found.path)))
+    row = known.get((found.agent, str(found.path)))  # type: ignore[call-overload]
     if row is None:
         return False
     try:

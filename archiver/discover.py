@@ -12,7 +12,7 @@ from typing import Any
 from archiver.sources import SOURCES
 from archiver.sources.claude_code import AGENT as CLAUDE_CODE
 from archiver.sources.claude_code import config_dir
-from archiver.sources.jsonl import open_stream
+from archiver.sources.jsonl import is_utf16, open_stream
 from archiver.transcript import Found, Source
 from store import messages
 
@@ -39,7 +39,9 @@ class Problem:
 
 def discover(agents: list[str] | None = None) -> Iterator[Found]:
     """Transcripts in the folders of these agents (all if None), newest first; a file reached by two ways once."""
-    found = (one for source in _sources(agents) for root in source.roots() if root.is_dir() for one in source.discover(root))
+    found = (
+        one for source in _sources(agents) for root in source.roots() if root.is_dir() for one in source.discover(root)
+    )
     yield from _newest_first(found)
 
 
@@ -162,6 +164,8 @@ def _file(path: Path, known: Mapping[str, str], found: list[Found], problems: li
             found.append(one)
         elif size == 0:
             problems.append(Problem(path, "discover.empty"))
+        elif is_utf16(_head(path)):
+            problems.append(Problem(path, "discover.not_utf8"))
         elif named or (path.name.endswith(_SUFFIXES) and not _is_kept_beside(path)):
             problems.append(Problem(path, "discover.unknown_format"))
 
@@ -193,6 +197,11 @@ def _sniffed(path: Path) -> Found | None:
         if len(head) < size:
             return None
     return None
+
+
+def _head(path: Path) -> bytes:
+    with open_stream(path) as stream:
+        return stream.read(4)
 
 
 def _read(stream: Any, size: int) -> bytes:

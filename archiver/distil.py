@@ -53,7 +53,7 @@ def _stage(home: Home, source: Source, mined: list[Candidate]) -> Intake:
 def compile_lexicon(home: Home) -> None:
     """Write the tag aliases as JSON, for the session-start path that may not read YAML; only when they changed."""
     path = config.lexicon_path(home.root)
-    data = json.dumps(tags.compile_lexicon(home.rules.lexicon), ensure_ascii=False, sort_keys=True).encode()
+    data = json.dumps(tags.compile_lexicon(tags.lexicon(home.rules)), ensure_ascii=False, sort_keys=True).encode()
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = path.with_suffix(".tmp")

@@ -72,15 +72,22 @@ class Home:
 
     @cached_property
     def redact(self) -> Redactor:
-        from rules.redact import open_redactor  # noqa: PLC0415  YAML and the rule models cost 0.15 s
+        return self._secrets[0]
 
-        return open_redactor(self.rules_folder, cache=self.root / "index")
+    @cached_property
+    def _secrets(self) -> tuple[Redactor, list[Fault]]:
+        from rules.load import load  # noqa: PLC0415  YAML and the rule models cost 0.15 s
+        from rules.redact import Redactor  # noqa: PLC0415
+        from rules.schema import Secret  # noqa: PLC0415
+
+        secrets, faults = load(Secret, self.rules_folder, cache=self.root / "index" / "rules")
+        return Redactor(secrets), faults
 
     @cached_property
     def _rules(self) -> tuple[RuleSet, list[Fault]]:
         from rules.mine import load_rules  # noqa: PLC0415  YAML and the rule models cost 0.15 s
 
-        return load_rules(self.rules_folder, self.root / "index")
+        return load_rules(self.rules_folder, self.root / "index" / "rules")
 
     @property
     def rules(self) -> RuleSet:
@@ -88,7 +95,8 @@ class Home:
 
     @property
     def rule_faults(self) -> list[Fault]:
-        return self._rules[1]
+        """What is wrong in the user's own rule files; the other rules run."""
+        return self._secrets[1] + self._rules[1]
 
     @cached_property
     def queue(self) -> Queue:

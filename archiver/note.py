@@ -92,19 +92,20 @@ def render(entry: Entry, extra: dict[str, Any]) -> bytes:
         "uid": entry.uid,
         "type": entry.type.value,
         "tags": [str(tag) for tag in entry.tags],
-        "project": None if entry.project is None else str(entry.project),
+        "project": entry.project,
         "scope": entry.scope.value,
         "status": entry.status,
         "superseded_by": entry.superseded_by,
         "decided_by": entry.decided_by.value,
         "confidence": entry.confidence,
         "agent": entry.agent,
-        "session": None if entry.session is None else str(entry.session),
+        "session": entry.session,
         "rule": entry.rule,
         "created": iso(entry.created_at),
         "reviewed": iso(entry.reviewed_at),
     }
-    kept = {key: value for key, value in front.items() if value is not None}
+    # YAML knows plain strings only, not the kinds of string that the archive tells apart.
+    kept = {k: str(v) if isinstance(v, str) else v for k, v in front.items() if v is not None}
     matter = yaml.safe_dump({**kept, **extra}, allow_unicode=True, sort_keys=False, width=10**6)
     parts = [f"---\n{matter}---", f"# {_line(entry.summary)}"]
     if entry.detail.strip():
@@ -134,7 +135,7 @@ def parse(path: Path, data: bytes, redact: Redact) -> Note | Broken:
     masked = redact(whole) != whole
     try:
         return _note(front, heading[1], words[heading.end() :], below, redact, masked=masked)
-    except _BadField as bad:
+    except _BadFieldError as bad:
         return Broken(path, _line_of(matter, bad.name), text("vault.bad_field", field=bad.name, value=bad.value))
 
 
@@ -145,7 +146,7 @@ def extra(data: bytes, redact: Redact) -> dict[str, Any]:
     return {} if fault else {key: _deep(value, redact) for key, value in front.items() if key not in _OURS}
 
 
-class _BadField(Exception):
+class _BadFieldError(Exception):
     def __init__(self, name: str, value: object) -> None:
         super().__init__(name)
         self.name = name
@@ -207,14 +208,14 @@ def _front(matter: str) -> tuple[dict[str, Any], tuple[int, str] | None]:
 def _uid(front: dict[str, Any]) -> str:
     uid = front.get("uid")
     if not isinstance(uid, str) or not re.fullmatch(r"[\w-]{1,64}", uid):
-        raise _BadField("uid", uid)
+        raise _BadFieldError("uid", uid)
     return uid
 
 
 def _one_of(front: dict[str, Any], name: str, allowed: Sequence[str], default: str) -> str:
     value = front.get(name, default)
     if value not in allowed:
-        raise _BadField(name, value)
+        raise _BadFieldError(name, value)
     return str(value)
 
 
@@ -225,7 +226,7 @@ def _tags(front: dict[str, Any], redact: Redact) -> tuple[str, ...]:
     value = front.get("tags") or []
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or any(isinstance(part, dict | list) for part in parts):
-        raise _BadField("tags", value)
+        raise _BadFieldError("tags", value)
     folded = (fold_tag(redact(str(part))) for part in parts if part is not None)
     return tuple(dict.fromkeys(tag for tag in folded if tag))
 
@@ -233,7 +234,7 @@ def _tags(front: dict[str, Any], redact: Redact) -> tuple[str, ...]:
 def _share(front: dict[str, Any]) -> float:
     value = front.get("confidence", 1.0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise _BadField("confidence", value)
+        raise _BadFieldError("confidence", value)
     return float(value)
 
 

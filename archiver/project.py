@@ -45,7 +45,11 @@ def _windows(path: str) -> str:
     path = _EXTENDED.sub(lambda match: "//" if match[1] else "", path)
     drive, rest = ntpath.splitdrive(path)
     rest = posixpath.normpath("/" + rest.replace("\\", "/").strip("/"))
-    return drive.replace("\\", "/").upper() + "/" + rest.strip("/") if len(drive) == 2 else drive.replace("\\", "/") + rest.rstrip("/")
+    return (
+        drive.replace("\\", "/").upper() + "/" + rest.strip("/")
+        if len(drive) == 2
+        else drive.replace("\\", "/") + rest.rstrip("/")
+    )
 
 
 def _repository(cwd: str) -> Path | None:

@@ -27,7 +27,6 @@ DEPTH = 300
 """Rows taken from each index before they are fused, and rescored by their sentences."""
 SNIPPET = 320
 SHORT_ID = 8
-FEW = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,6 @@ def search(reader: Reader, index: Index, embedder: Embedder | None, query: Query
     hits = _hits(
         reader, rows, ranked[: max(1, min(query.limit, MOST))], query, terms, {hit.ref: hit for hit in lexical}
     )
-    if query.projects is not None and len(hits) < FEW:
-        notices.append("search.try_all")
     return Results(query.scope, engines, tuple(hits), tuple(notices))
 
 
@@ -175,6 +172,8 @@ ENTRY = 1.25
 SECOND = 0.9
 """Each further hit of a session, so that one long session does not fill the list and a strong second still shows."""
 SUPERSEDED = 0.5
+WHOLE, ALL_WORDS = 0.95, 0.5
+"""A row with all the words of the query (this share of them) is what was typed; what that adds to its score."""
 RELATED = 0.6
 """A chunk folds under an entry that it is evidence of, when the entry itself scores at least this part of it."""
 
@@ -200,8 +199,8 @@ def fuse(dense: Sequence[tuple[int, float]], lexical: Sequence[WordHit]) -> dict
         if ref < 0:
             scores[ref] *= ENTRY
     for hit in lexical:
-        if hit.exact and hit.ref in scores:
-            scores[hit.ref] += ENTRY
+        if hit.ref in scores:
+            scores[hit.ref] += (ENTRY if hit.exact else 0.0) + (ALL_WORDS if hit.share >= WHOLE else 0.0)
     return scores
 
 

@@ -14,7 +14,14 @@ from rules.sentences import CODE, QUOTED, Sentence
 Morphemes = Callable[[str], Sequence[Morph]]
 
 _HANGUL = re.compile("[가-힣]")
-_LATIN = re.compile("[a-zA-Z]{2,}")
+_LATIN = re.compile(rf"(?!{CODE}|{QUOTED})[a-zA-Z]+")
+
+
+def languages(said: str) -> tuple[bool, bool]:
+    """(Korean, English): which cues can speak of a sentence. Names in Latin letters make a Korean one no English one."""
+    hangul = len(_HANGUL.findall(said))
+    latin = sum(len(word) for word in _LATIN.findall(said))
+    return hangul > 0, latin > 1 and latin > hangul
 
 
 class Reader:
@@ -90,11 +97,11 @@ def _lemmas(names: Iterable[str], families: dict[str, Family]) -> Iterator[str]:
 
 
 def _spelled(pattern: str, families: dict[str, Family]) -> str:
-    """`<change>` becomes the words of the family; an unknown family never matches."""
+    """`<change>` becomes the English words of the family; an unknown family never matches."""
 
     def words(match: re.Match[str]) -> str:
         family = families.get(match[1])
-        return f"(?:{'|'.join((*family.en, *family.ko))})" if family and (family.en or family.ko) else "(?!)"
+        return f"(?:{'|'.join(family.en)})" if family and family.en else "(?!)"
 
     return FAMILY.sub(words, pattern)
 
@@ -110,14 +117,16 @@ class Matcher:
         self._without = without
 
     def __call__(self, said: str, role: str, reader: Reader) -> Hit | None:
+        return self.speaks(said, reader) if self.reads(role, *languages(said)) else None
+
+    def reads(self, role: str, korean: bool, english: bool) -> bool:
         reading = self.reading
         if reading.role not in ("any", role):
-            return None
-        if reading.lang == "ko":
-            if not _HANGUL.search(said):
-                return None
-        elif reading.lang == "en" and not _LATIN.search(said):
-            return None
+            return False
+        return reading.lang == "any" or (korean if reading.lang == "ko" else english)
+
+    def speaks(self, said: str, reader: Reader) -> Hit | None:
+        """`reads` answered with yes."""
         fired = []
         for test in self._cues:
             word = test(said, reader)
@@ -125,7 +134,7 @@ class Matcher:
                 fired.append(name)
         if not fired or not all(test(said, reader) for test in self._needs):
             return None
-        return None if any(test(said, reader) for test in self._forbids) else Hit(reading, tuple(fired))
+        return None if any(test(said, reader) for test in self._forbids) else Hit(self.reading, tuple(fired))
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,11 @@ class RuleSet:
 
     def matcher(self, reading: Reading) -> Matcher:
         return Matcher(reading, self._by_id, self.without)
+
+    def for_sentence(self, kind: str, role: str, korean: bool, english: bool) -> tuple[Matcher, ...]:
+        """The matchers of a kind (rule, guard, move) that read such a sentence."""
+        every = {"rule": self.rule_matchers, "guard": self.guard_matchers, "move": self.move_matchers}[kind]
+        return tuple(matcher for matcher in every if matcher.reads(role, korean, english))
 
     @cached_property
     def rule_matchers(self) -> tuple[Matcher, ...]:

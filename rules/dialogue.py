@@ -36,6 +36,10 @@ class Dialogue:
     turns: tuple[Turn, ...]
     judge: Judge
 
+    def short(self, turn: int) -> bool:
+        """The turn is a remark or two between actions, so what stands in it belongs together."""
+        return len(self.turns[turn].text) <= SHORT
+
     def after(self, exchange: Exchange) -> Exchange | None:
         following = exchange.number + 1
         return self.exchanges[following] if following < len(self.exchanges) else None
@@ -117,7 +121,10 @@ def chosen(said: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_ORDINAL.get(pick.lower(), pick.lower()) for pick in picks))
 
 
-_NAMED = re.compile(r"^(?:\W*)(?:(?:option|옵션|방안|방법|선택지|choice|안)\s*)?#?([1-9]|[a-f])\s*(?:안|번)?\s*[.:)\-–—→(]", re.IGNORECASE)
+_NAMED = re.compile(
+    r"^(?:\W*)(?:(?:option|옵션|방안|방법|선택지|choice|안)\s*)?#?([1-9]|[a-f])\s*(?:안|번)?\s*[.:)\-–—→(]",
+    re.IGNORECASE,
+)
 _OPTION = re.compile(r"^\W*(?:option|옵션|방안|방법|선택지|choice)\s*#?([1-9]|[a-f])\b", re.IGNORECASE)
 
 
@@ -130,6 +137,8 @@ def options(sentences_: list[Sentence]) -> Iterator[tuple[str, Sentence]]:
             yield named[1].lower(), sentence
         elif sentence.number:
             yield str(sentence.number), sentence
-        elif sentence.heading != heading and (named := _OPTION.match(sentence.heading) or _NAMED.match(sentence.heading)):
+        elif sentence.heading != heading and (
+            named := _OPTION.match(sentence.heading) or _NAMED.match(sentence.heading)
+        ):
             yield named[1].lower(), sentence
         heading = sentence.heading

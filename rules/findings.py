@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, confirmed, options, refuted
 from rules.judge import Judgement
 from rules.likeness import containment, words
+from rules.schema import Guard
 from rules.sentences import CODE, Sentence
 from store.records import DecidedBy, EntryType
 
@@ -42,6 +43,9 @@ class Finding:
 
 # Decisions
 
+REQUEST = 0.9
+"""Points a request must have, that it was carried out included."""
+
 
 def decisions(talk: Dialogue) -> Iterator[Finding]:
     """Choices in the user's words, and proposals the user agreed to. What only an assistant decided is none."""
@@ -65,7 +69,7 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
         adopted = _adoption(talk, exchange, sentence)
         if part == "request":
             points += 0.2 if adopted and _changes(talk, adopted) else -0.1 if adopted else -0.6
-        if points < ENOUGH or (part == "request" and not adopted):
+        if points < (ENOUGH if part == "choice" else REQUEST) or (part == "request" and not adopted):
             continue
         moves = talk.judge.moves(sentence)
         yield Finding(
@@ -106,15 +110,25 @@ def _adoption(talk: Dialogue, exchange: Exchange, choice: Sentence) -> Sentence 
     """The assistant's sentence that carries the choice out: in this exchange's report, else in what it did before it."""
     about = words(choice.text)
     best, best_score = None, 0.0
-    for judgement in exchange.assistant:
+    for judgement in _answers(talk, exchange):
         sentence = judgement.sentence
         if sentence.kind == "table" or "adopt" not in talk.judge.moves(sentence):
             continue
         shared = len(about & words(sentence.text))
-        score = 0.5 + shared + (0.6 if sentence.turn == exchange.closing else 0) + 0.3 * judgement.worth("solution", "fix")
-        if score > best_score:
+        later = sentence.turn > max(exchange.turns)
+        score = (
+            0.5 + shared + (0.6 if sentence.turn == exchange.closing else 0) + 0.3 * judgement.worth("solution", "fix")
+        )
+        if score > best_score and not (later and (shared < 2 or best)):
             best, best_score = sentence, score
     return best
+
+
+def _answers(talk: Dialogue, exchange: Exchange) -> Iterator[Judgement]:
+    """What the assistant said after the choice: in this exchange, and in the next two, since it may ask back first."""
+    yield from exchange.assistant
+    for following in talk.exchanges[exchange.number + 1 : exchange.number + 3]:
+        yield from following.assistant
 
 
 def _reason(said: list[Judgement], choice: Judgement) -> tuple[Sentence, ...]:
@@ -180,7 +194,15 @@ def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, fl
         sentence = judgement.sentence
         if sentence.kind == "table" or "offer" not in talk.judge.moves(sentence):
             continue
-        score = _proposes(sentence.said) + 0.3 * (place / max(1, len(reply) - 1)) if len(reply) > 1 else _proposes(sentence.said) + 0.3
+        if any(
+            isinstance(hit.reading, Guard) and hit.reading.id == "errand.offered" for hit in talk.judge.guards(sentence)
+        ):
+            continue
+        score = (
+            _proposes(sentence.said) + 0.3 * (place / max(1, len(reply) - 1))
+            if len(reply) > 1
+            else _proposes(sentence.said) + 0.3
+        )
         if score >= PROPOSAL and (best is None or score > best[1]):
             best = sentence, score
     return [best] if best else []
@@ -211,7 +233,7 @@ class _Cause:
     exchange: int
 
 
-PAIR = 1.9
+PAIR = 2.0
 """Points a cause and its fix must have together."""
 PER_EXCHANGE = 3
 
@@ -221,10 +243,10 @@ def solutions(talk: Dialogue) -> Iterator[Finding]:
     waiting: list[_Cause] = []
     for exchange in talk.exchanges:
         causes = waiting + _causes(exchange)
-        if _failed(talk, exchange):
+        if _failed(exchange):
             waiting = causes[-6:]
             continue
-        found = list(_solved(talk, exchange, causes))
+        found = [f for f in _solved(talk, exchange, causes) if not _refuted(talk, exchange, f)]
         used = {id(sentence) for finding in found for sentence in finding.before}
         waiting = [c for c in causes if id(c.judgement.sentence) not in used and exchange.number - c.exchange < 2][-6:]
         yield from found
@@ -241,30 +263,57 @@ def _causes(exchange: Exchange) -> list[_Cause]:
     return found
 
 
-def _failed(talk: Dialogue, exchange: Exchange) -> bool:
+def _refuted(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
+    """The user's next words say that it still fails, and speak of this or of nothing in particular."""
+    following = talk.after(exchange)
+    if following is None or not refuted(following, talk.judge):
+        return False
+    said = frozenset().union(*(words(j.sentence.text) for j in following.user[:3]))
+    about = frozenset().union(*(words(s.text) for s in finding.sentences))
+    again = any(_AGAIN.search(j.sentence.said) for j in following.user[:2])
+    return bool(said & about) or len(said) <= 5 or again
+
+
+_AGAIN = re.compile(r"아직|여전|그래도|똑같|또 |계속|다시|\b(?:still|same|again)\b", re.IGNORECASE)
+
+
+def _failed(exchange: Exchange) -> bool:
     """The exchange ends without a working change: a test run after it failed, or somebody says so."""
     checks = [fact.ok for fact in exchange.facts if fact.kind in ("test", "build")]
     if checks and not checks[-1] and not any(fact.kind == "commit" and fact.ok for fact in exchange.facts):
         return True
     closing = [j.sentence for j in exchange.assistant if j.sentence.turn == exchange.closing]
-    if closing and len(closing) <= 3 and any(_gives_up(sentence.said) for sentence in closing):
-        return True
-    return refuted(talk.after(exchange), talk.judge)
+    return bool(closing) and len(closing) <= 3 and any(_gives_up(sentence.said) for sentence in closing)
 
 
 def _gives_up(said: str) -> bool:
     lowered = said.lower()
     return any(w in said for w in ("해결하지 못", "해결되지 않", "고치지 못", "아직 안", "여전히")) or any(
-        w in lowered for w in ("still fail", "could not fix", "couldn't fix", "not resolved", "unresolved", "did not work", "didn't work")
+        w in lowered
+        for w in (
+            "still fail",
+            "could not fix",
+            "couldn't fix",
+            "not resolved",
+            "unresolved",
+            "did not work",
+            "didn't work",
+        )
     )
 
 
 def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterator[Finding]:
     proof = _proof(talk, exchange)
+    if not _trouble(talk, exchange):
+        causes = [replace(cause, points=cause.points - 0.4) if cause.points < 0.9 else cause for cause in causes]
     taken: set[int] = set()
     pairs: list[tuple[float, Finding]] = []
     for judgement in (*exchange.user, *exchange.assistant):
         sentence = judgement.sentence
+        if sentence.kind == "table":
+            if row := _row(judgement, exchange):
+                pairs.append((2.2, row))
+            continue
         whole = judgement.worth("solution", "whole")
         if whole >= ENOUGH and (sentence.role == "user" or len(sentence.said) > 20):
             user = sentence.role == "user"
@@ -283,7 +332,9 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
             finding = _solution(judgement, (cause,), best[0] - 1 + proof, exchange, part="fix", by_user=by_user)
             pairs.append((best[0] + proof, finding))
         elif by_problem := _reported(exchange, judgement, fix):
-            pairs.append((1.5 + fix - 0.9, _solution(judgement, (by_problem,), fix + proof, exchange, part="fix", by_user=False)))
+            pairs.append(
+                (1.5 + fix - 0.9, _solution(judgement, (by_problem,), fix + proof, exchange, part="fix", by_user=False))
+            )
     kept = 0
     for _, finding in sorted(pairs, key=lambda p: -p[0]):
         if kept == PER_EXCHANGE:
@@ -293,6 +344,30 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
         taken |= {id(sentence) for sentence in (*finding.before, *finding.core)}
         kept += 1
         yield finding
+
+
+_CAUSES = re.compile(r"원인|이유|cause|reason|why", re.IGNORECASE)
+_FIXES = re.compile(r"수정|해결|조치|변경|대응|fix|solution|resolution|change", re.IGNORECASE)
+
+
+def _row(judgement: Judgement, exchange: Exchange) -> Finding | None:
+    """A row of a table that has a column for the cause and one for the fix, both filled in."""
+    sentence = judgement.sentence
+    filled = [(name, cell) for name, cell in sentence.cells if len(cell) > 5]
+    if sentence.role != "assistant" or not any(_CAUSES.search(name) for name, _ in filled):
+        return None
+    if not any(_FIXES.search(name) and not _CAUSES.search(name) for name, _ in filled):
+        return None
+    return Finding(
+        EntryType.SOLUTION, "solution.row", (sentence,), points=1.4, cues=("solution.row",), exchange=exchange.number
+    )
+
+
+def _trouble(talk: Dialogue, exchange: Exchange) -> bool:
+    """The user spoke of something that does not work, here or just before. Without it, "missing" and "not" are design talk."""
+    before = talk.before(exchange)
+    said = (*exchange.user, *(before.user if before else ()))
+    return any(j.worth("solution", "problem") > 0 for j in said) or any(not f.ok for f in exchange.facts)
 
 
 def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> float:
@@ -305,8 +380,9 @@ def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> f
     shared = len(words(one.text) & words(two.text))
     if one.turn == two.turn:
         points += 0.4 if two.place - one.place <= 3 or one.heading == two.heading else 0.0
+        points += 0.4 if two.place - one.place <= 2 and talk.short(two.turn) else 0.0
     else:
-        points -= min(0.15 * (distance - 1), 0.6)
+        points -= min(0.08 * (distance - 1), 0.4)
     if fix_points < 0.9 and one.turn != two.turn:
         points -= 0.5
     return points + min(0.2 * shared, 0.6) - (0.2 if not shared else 0)
@@ -328,7 +404,9 @@ def _reported(exchange: Exchange, fix: Judgement, points: float) -> Judgement | 
 def _proof(talk: Dialogue, exchange: Exchange) -> float:
     facts = [fact for fact in exchange.facts if fact.ok and fact.kind in ("test", "build", "commit")]
     works = confirmed(talk.after(exchange), talk.judge)
-    said = any("confirm" in talk.judge.moves(j.sentence) for j in exchange.assistant if j.sentence.turn == exchange.closing)
+    said = any(
+        "confirm" in talk.judge.moves(j.sentence) for j in exchange.assistant if j.sentence.turn == exchange.closing
+    )
     return (0.2 if facts else 0.0) + (0.2 if works else 0.0) + (0.1 if said else 0.0)
 
 
@@ -369,7 +447,11 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
     points -= _lengthy(exchange) if user else 0.0
     if not user and sentence.turn == exchange.closing:
         points += 0.1
-    if points < (ENOUGH if part == "rule" or user else FACT) or (failed and not user) or not 15 <= len(sentence.said) <= 300:
+    if (
+        points < (ENOUGH if part == "rule" or user else FACT)
+        or (failed and not user)
+        or not 15 <= len(sentence.said) <= 300
+    ):
         return
     if sentence.kind == "table":
         return

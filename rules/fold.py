@@ -78,14 +78,26 @@ def _standing(found: list[Finding]) -> list[Finding]:
     ]
 
 
-_TOPIC = re.compile(r"^(?:\S+[,.!]\s+)*(?:(?:그럼|그러면|그냥|역시|다시|아니다?|일단)[,.]?\s+)*((?:\S+\s){0,2}?\S+?)(?:은|는)\s")
-_TOPIC_EN = re.compile(r"\b(?:for|as|to) (?:the |our |a )?([a-z][\w -]{2,24})\b|\b(?:set|make|put|change) (?:the )?([a-z][\w ]{1,24}?) (?:to|at)\b", re.IGNORECASE)
-_SWAP = re.compile(r"(\S+?)(?:은|는|을|를|이|가)?\s*(?:말고|대신|(?:이|가)?\s*아니라)\s|\b(?:instead of|rather than|not)\s+(\S+)", re.IGNORECASE)
+_TOPIC = re.compile(
+    r"^(?:\S+[,.!]\s+)*(?:(?:그럼|그러면|그냥|역시|다시|아니다?|일단)[,.]?\s+)*((?:\S+\s){0,2}?\S+?)(?:은|는)\s"
+)
+_TOPIC_EN = re.compile(
+    r"\b(?:for|as|to) (?:the |our |a )?([a-z][\w -]{2,24})\b|\b(?:set|make|put|change) (?:the )?([a-z][\w ]{1,24}?) (?:to|at)\b",
+    re.IGNORECASE,
+)
+_SWAP = re.compile(
+    r"(\S+?)(?:은|는|을|를|이|가)?\s*(?:말고|대신|(?:이|가)?\s*아니라)\s|\b(?:instead of|rather than|not)\s+(\S+)",
+    re.IGNORECASE,
+)
 
 
 def _replaces(later: Finding, earlier: Finding) -> bool:
     """The user decided the same matter anew."""
-    if later.type is not EntryType.DECISION or later.decided_by is DecidedBy.REPORTED or _place(later) <= _place(earlier):
+    if (
+        later.type is not EntryType.DECISION
+        or later.decided_by is DecidedBy.REPORTED
+        or _place(later) <= _place(earlier)
+    ):
         return False
     if later.core[0].turn == earlier.core[0].turn:
         return False
@@ -99,7 +111,13 @@ def _replaces(later: Finding, earlier: Finding) -> bool:
     topic = _topic(old)
     if topic and topic == _topic(new) and _differs(new, old):
         return True
-    return later.corrects and later.exchange - earlier.exchange <= 2 and len(shared) >= 1 and _differs(new, old) and len(new) < 60
+    return (
+        later.corrects
+        and later.exchange - earlier.exchange <= 2
+        and len(shared) >= 1
+        and _differs(new, old)
+        and len(new) < 60
+    )
 
 
 def _topic(said: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rules.cues import Hit, Reader, RuleSet
+from rules.cues import Hit, Matcher, Reader, RuleSet, languages
 from rules.schema import Guard, Rule
 from rules.sentences import Sentence
 
@@ -40,18 +40,18 @@ class Judge:
 
     ruleset: RuleSet
     reader: Reader
+    _readers: dict[tuple[str, str, bool, bool], tuple[Matcher, ...]] = field(default_factory=dict)
     _moves: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def judge(self, sentence: Sentence) -> Judgement:
         hits: dict[Part, list[Hit]] = {}
-        role = sentence.role.value
-        for matcher in self.ruleset.rule_matchers:
-            hit = matcher(sentence.said, role, self.reader)
+        for matcher in self._matchers("rule", sentence):
+            hit = matcher.speaks(sentence.said, self.reader)
             if hit and isinstance(hit.reading, Rule):
                 hits.setdefault((hit.reading.type, hit.reading.part), []).append(hit)
         if not hits:
             return Judgement(sentence, {}, {})
-        guards = self._guards(sentence, role)
+        guards = self.guards(sentence)
         points = {part: self._points(part, found, guards) for part, found in hits.items()}
         return Judgement(
             sentence,
@@ -65,12 +65,18 @@ class Judge:
         key = (sentence.said, sentence.role.value)
         known = self._moves.get(key)
         if known is None:
-            hits = (matcher(*key, self.reader) for matcher in self.ruleset.move_matchers)
+            hits = (matcher.speaks(sentence.said, self.reader) for matcher in self._matchers("move", sentence))
             known = self._moves[key] = frozenset(hit.reading.move for hit in hits if hit)  # type: ignore[attr-defined]
         return known
 
-    def _guards(self, sentence: Sentence, role: str) -> tuple[Hit, ...]:
-        found = (matcher(sentence.said, role, self.reader) for matcher in self.ruleset.guard_matchers)
+    def _matchers(self, kind: str, sentence: Sentence) -> tuple[Matcher, ...]:
+        key = (kind, sentence.role.value, *languages(sentence.said))
+        if key not in self._readers:
+            self._readers[key] = self.ruleset.for_sentence(*key)
+        return self._readers[key]
+
+    def guards(self, sentence: Sentence) -> tuple[Hit, ...]:
+        found = (matcher.speaks(sentence.said, self.reader) for matcher in self._matchers("guard", sentence))
         return tuple(hit for hit in found if hit)
 
     def _points(self, part: Part, hits: Iterable[Hit], guards: tuple[Hit, ...]) -> float:

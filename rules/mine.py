@@ -106,7 +106,7 @@ def _detail(finding: Finding) -> SafeText:
     said: dict[str, SafeText] = {}
     core = finding.core if finding.type is EntryType.SOLUTION or len(finding.core[0].text) > LIMIT else ()
     for sentence in (*finding.before, *core, *finding.after):
-        if len(sentence.said) > 12 and sentence.role == "assistant" or sentence.turn == finding.core[0].turn:
+        if (len(sentence.said) > 12 and sentence.role == "assistant") or sentence.turn == finding.core[0].turn:
             said.setdefault(anchor(sentence.text), plain(sentence.text))
     return SafeText.joined(" ", list(said.values()) or [plain(finding.core[0].text)])[:DETAIL]
 

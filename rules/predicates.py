@@ -74,7 +74,9 @@ def predicates(morphs: Sequence[Morph], *, asks: bool = False) -> tuple[Predicat
         final = reader.at >= last
         negated = reader.negated or _negated_before(morphs, start) or lemma in ("없", "아니", "못하")
         mood = reader.mood(final=final, asks=asks)
-        found.append(Predicate(lemma, voice, mood, reader.past, negated, final, morphs[start].start, morphs[reader.at - 1].end))
+        found.append(
+            Predicate(lemma, voice, mood, reader.past, negated, final, morphs[start].start, morphs[reader.at - 1].end)
+        )
         i = max(reader.at, i + 1)
     closing = _closing_noun(morphs, last, found, asks=asks)
     return (*found, closing) if closing else tuple(found)
@@ -284,14 +286,14 @@ class _Reader:
             self.marks.add("intend" if form in ("ᆯ", "을") else "modifier")
             self.at += 2
             return True
-        if particle in ("로", "으로"):
-            if after in ("하", "결정", "확정", "정하", "가") or self.at + step >= self.last:
-                self.marks.add("settled")
-                self.at = min(self.at + step + (self.at + step < self.last), self.last)
-                if self._tag() == "XSV":
-                    self.at += 1
-                self.ending = ""
-                return True
+        decided = after in ("하", "결정", "확정", "정하", "가") or self.at + step >= self.last
+        if particle in ("로", "으로") and decided:
+            self.marks.add("settled")
+            self.at = min(self.at + step + (self.at + step < self.last), self.last)
+            if self._tag() == "XSV":
+                self.at += 1
+            self.ending = ""
+            return True
         self.marks.add("modifier")
         return False
 
@@ -301,6 +303,8 @@ class _Reader:
             return "request"  # 합쳐줄래?, 합쳐줄 수 있어?: a question in form only
         if (final and asks) or "ask" in marks or (final and ending in _QUESTIONS):
             return "question"
+        if "must" in marks and "condition" not in marks:
+            return "must"  # 해야 할 것 같다 says what should be, however softly
         for mark in ("seems", "wish", "attempt", "condition", "offer", "forbid"):
             if mark in marks:
                 return mark
@@ -308,8 +312,6 @@ class _Reader:
             return "propose" if ending in _PROPOSALS else "forbid" if ending != "고" else "clause"
         if "settled" in marks:
             return "question" if ending in _QUESTIONS else "settled"
-        if "must" in marks:
-            return "must"
         if "can" in marks:
             return "can"
         if "prefer" in marks:
@@ -318,7 +320,12 @@ class _Reader:
             return "propose"
         if "request" in marks or ending in _ORDERS:
             return "request"
-        if self.helper == "주" and not self.past and "intend" not in marks and (ending in _BARE or ending == "" or (ending in ("고", "ᆷ"))):
+        if (
+            self.helper == "주"
+            and not self.past
+            and "intend" not in marks
+            and (ending in _BARE or ending == "" or (ending in ("고", "ᆷ")))
+        ):
             return "request"
         if "intend" in marks or ending in _PROMISES:
             return "intend"

@@ -159,7 +159,7 @@ Cue = Annotated[Annotated[Pattern, Kind("pattern")] | Annotated[Verb, Kind("verb
 
 
 class Family(Record):
-    """Words that mean the same to the rules: English as patterns, Korean as lemmas."""
+    """Words that mean the same to the rules: English ones for patterns, Korean lemmas for verb cues."""
 
     section: ClassVar[str] = "families"
     files: ClassVar[tuple[str, ...]] = ("words.yaml",)

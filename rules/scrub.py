@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 _ODD_ASCII = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ODD = re.compile(
@@ -35,11 +36,6 @@ _TAGS = re.compile(
     "(\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f)|[\U000e0000-\U000e00ff]|[\U000e0100-\U000e01ef]{2,}"
 )
 
-# Unicode's stream-safe format allows 30; ordering longer runs takes time that grows with their square.
-_STACKED = re.compile(
-    "([\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{30})[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
-)
-
 
 def scrub(text: str) -> str:
     """Valid Unicode in NFC, with no control character but newline and tab. Ordinary text comes back as it is."""
@@ -51,7 +47,14 @@ def scrub(text: str) -> str:
         text = _without_joiners(text)
     if unicodedata.is_normalized("NFC", text):
         return text
-    return unicodedata.normalize("NFC", _STACKED.sub(r"\1", text))
+    return unicodedata.normalize("NFC", _stacked().sub(r"\1", text))
+
+
+@cache
+def _stacked() -> re.Pattern[str]:
+    """More marks on one letter than the 30 of Unicode's stream-safe format: ordering n of them takes n squared steps."""
+    marks = "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code)))
+    return re.compile(f"([{marks}]{{30}})[{marks}]+")
 
 
 def _whole(text: str) -> str:

@@ -63,9 +63,13 @@ _DEBRIS = re.compile(
 )
 _INDENTED_CODE = re.compile(r"^(?: {4,}|\t+)(?![-*+•]|\d+[.)])\S.*[;{}=()<>]")
 _END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]*_`]*\s+|(?<=[가-힣]\.)(?=[가-힣A-Z\"“])")
-_NO_END = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|st|mr|ms|dr)\.|^\s*\d{1,2}\.|\s\d{1,2}\.)$", re.IGNORECASE)
+_NO_END = re.compile(
+    r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|st|mr|ms|dr)\.|^\s*\d{1,2}\.|\s\d{1,2}\.)$", re.IGNORECASE
+)
 _SPAN = re.compile(r"`+[^`\n]{1,300}`+")
-_QUOTE = re.compile(r"\"[^\"\n]{2,300}\"|“[^”\n]{2,300}”|「[^」\n]{2,300}」|『[^』\n]{2,300}』|(?<![\w가-힣])'[^'\n]{8,300}'(?![\w])|‘[^’\n]{2,300}’(?!\w)")
+_QUOTE = re.compile(
+    r"\"[^\"\n]{2,300}\"|“[^”\n]{2,300}”|「[^」\n]{2,300}」|『[^』\n]{2,300}』|(?<![\w가-힣])'[^'\n]{8,300}'(?![\w])|‘[^’\n]{2,300}’(?!\w)"
+)
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _URL = re.compile(r"https?://\S+")
 _MARKS = re.compile(r"\*\*|__|~~|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
@@ -82,7 +86,7 @@ def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> lis
             heading, lead, header = said_of(text), "", []
             continue
         if kind == "break":
-            lead, header = ("" if start else lead), []
+            lead, header = ("", []) if start else (lead, header)
             continue
         if kind == "table":
             cells = _cells(text)
@@ -91,7 +95,17 @@ def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> lis
                 continue
             pairs = tuple(zip(header, cells, strict=False))
             found.append(
-                Sentence(index, len(found), turn.role, kind, text.strip().strip("|").strip(), said_of(text), heading, lead, pairs)
+                Sentence(
+                    index,
+                    len(found),
+                    turn.role,
+                    kind,
+                    text.strip().strip("|").strip(),
+                    said_of(text),
+                    heading,
+                    lead,
+                    pairs,
+                )
             )
             continue
         header = []

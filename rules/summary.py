@@ -46,7 +46,10 @@ def shortened(text: SafeText, limit: int) -> SafeText:
     return SafeText.joined("", [text[: at if at > 0 else limit - 1].rstrip(" ,;(—–"), SafeText("…")])
 
 
-_ASKS = re.compile(r"^(?:should|shall|could|can) (?:I|we) |^(?:want|do you want|would you like) (?:me|us) to |^how about (?:we )?|^what if we ", re.IGNORECASE)
+_ASKS = re.compile(
+    r"^(?:should|shall|could|can) (?:I|we) |^(?:want|do you want|would you like) (?:me|us) to |^how about (?:we )?|^what if we ",
+    re.IGNORECASE,
+)
 
 
 def stated(text: SafeText) -> SafeText:

@@ -90,7 +90,7 @@ _NAME = re.compile(
     r"|[A-Z]{2,}[0-9]*|[A-Z][a-zA-Z]*(?:Error|Exception))(?![\w/])"
 )
 _IDENTIFIER = re.compile(r"^[@A-Za-z_.$][\w.$@/-]{1,39}(?:\(\))?$")
-_TERM = re.compile(r"[A-Za-z][A-Za-z0-9+#.-]*[A-Za-z0-9+#]|[가-힣]{2,}")
+_TERM = re.compile(r"[A-Za-z][A-Za-z0-9+#.-]*[A-Za-z0-9+#]|[가-힣]+")
 
 
 def tags_for(texts: Sequence[str], conversation: Conversation, source: Lexicon) -> tuple[str, ...]:
@@ -128,7 +128,13 @@ def _identifiers(said: str) -> list[str]:
     return list(dict.fromkeys([*(span.removesuffix("()") for span in spans), *_NAME.findall(said)]))
 
 
-_PARTICLE_LESS = 6
+LONGEST_NAME = 8
+_PARTICLE = re.compile(r"(?:은|는|이|가|을|를|에|의|로|으로|와|과|도|만|에서|에는|부터|까지)?$")
+
+
+def _ends(stem: str, word: str) -> bool:
+    """The name ends where the word does, save for a particle. A long name may be the first half of a compound."""
+    return len(stem) > 1 or _PARTICLE.match(word, len(stem)) is not None
 
 
 def _known(said: str, source: Lexicon) -> list[str]:
@@ -137,10 +143,10 @@ def _known(said: str, source: Lexicon) -> list[str]:
     for word in _TERM.findall(said):
         name = normalise(word)
         if "가" <= name[0] <= "힣":
-            for end in range(min(len(name), _PARTICLE_LESS), 1, -1):
-                if name[:end] in source.names:
-                    found.setdefault(source.names[name[:end]])
-                    break
+            stems = (name[:end] for end in range(min(len(name), LONGEST_NAME), 0, -1))
+            stem = next((stem for stem in stems if stem in source.names and _ends(stem, name)), None)
+            if stem:
+                found.setdefault(source.names[stem])
         elif name in source.names:
             found.setdefault(source.names[name])
     return list(found)

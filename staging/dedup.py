@@ -61,6 +61,8 @@ _CONTRAST = frozenset(
         "더이상",
     ]
 )
+_FINAL_N, _FINAL_B = 4, 17
+"""Numbers of ㄴ and ㅂ among the 28 ways in which Unicode lets a Hangul syllable end."""
 _HANGUL = re.compile(r"[가-힣]+$")
 _PARTICLE = re.compile(
     r"(?:에서는|에게서|으로는|이라고|으로|에서|에게|까지|부터|보다|처럼|라고|이나|이란|하고|은|는|이|가|을|를|에|의|와|과|도|만|로)$"
@@ -177,11 +179,22 @@ def _words(text: str) -> _Words:
 
 
 def _stem(word: str) -> str:
-    tail = _HANGUL.search(word)
-    if tail is None:
+    if _HANGUL.search(word) is None:
         return word
-    for pattern in (_ENDING, _PARTICLE):
-        cut = pattern.sub("", word)
-        if cut != word:
-            return cut or word
+    for shorter in (_plain_form(word), _ENDING.sub("", word), _PARTICLE.sub("", word)):
+        if shorter != word:
+            return shorter or word
     return word
+
+
+def _plain_form(word: str) -> str:
+    """`돌린다` and `돌립니다` without their endings, whose first consonant closes the syllable before."""
+    for ending, final in (("니다", _FINAL_B), ("다", _FINAL_N)):
+        stem = word.removesuffix(ending)
+        if stem != word and stem and _is_syllable(stem[-1]) and (ord(stem[-1]) - 0xAC00) % 28 == final:
+            return stem[:-1] + chr(ord(stem[-1]) - final)
+    return word
+
+
+def _is_syllable(character: str) -> bool:
+    return "가" <= character <= "힣"

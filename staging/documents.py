@@ -34,6 +34,7 @@ from store.records import (
 SCHEMA = 1
 LOCK_SECONDS = 30.0
 ATTEMPTS = 50
+STAND_INS = 5
 LOCKS = 64
 """Lock files that all documents share, by hash: a lock per document would leave thousands of files behind."""
 
@@ -430,12 +431,17 @@ class Queue:
         data = atomic.read(self.folder / name)
         return None if data is None else decode(self.folder / name, data, self.redact)
 
+    @staticmethod
+    def stand_in(name: str) -> str:
+        """Where candidates go while the document of this name is broken."""
+        return f"{name.removesuffix('.json')}.new.json"
+
     def writable(self, name: str) -> str:
-        """The name under which candidates of this document may be written: `<name>.new.json` while it is broken."""
-        stem = name.removesuffix(".json")
-        for candidate in (name, f"{stem}.new.json", *(f"{stem}.new{n}.json" for n in range(2, 100))):
-            if not isinstance(self.get(candidate), Broken):
-                return candidate
+        """The name under which candidates of this document may be written now: its own, or that of a stand-in."""
+        for _ in range(STAND_INS):
+            if not isinstance(self.get(name), Broken):
+                return name
+            name = self.stand_in(name)
         raise WwtError("staging.all_broken", path=self.folder / name)
 
     def change(self, name: str, edit: Callable[[Document | None], Document | None]) -> Document | Broken | None:

@@ -64,7 +64,8 @@ def take_in(
     decided = verdicts([a for candidate in candidates for a in candidate.anchors])
     loud = [candidate for candidate in candidates if not _verdicts_on(candidate, decided)]
     reading = queue.read().staged if loud else ()
-    waiting = [staged for staged in reading if staged.name != name]
+    own = {name, queue.stand_in(name)}
+    waiting = [staged for staged in reading if staged.name not in own]
     pool = Pool([*entries, *_texts(waiting, source.project)] if loud else ())
     items = [_marked(candidate, pool, waiting, semantic) for candidate in loud]
     mined = Document(
@@ -99,9 +100,14 @@ COMPARED = 300
 def _written(queue: Queue, name: str, mined: Document, verdicts: Lookup) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """The document's items before and after the merge."""
     before: tuple[Item, ...] = ()
+    stand_in = queue.stand_in(name)
+    spare = queue.get(stand_in)
+    theirs = [item for item in spare.entries if item.edited] if isinstance(spare, Document) else []
 
     def edit(old: Document | None) -> Document:
         nonlocal before
+        if theirs:
+            old = (old or mined.model_copy(update={"entries": ()})).with_items(theirs)
         before = old.entries if old else ()
         # Asked under the document's lock, so a decision made while we mined is seen.
         decided = verdicts([a for item in (*before, *mined.entries) for a in item.anchors])
@@ -111,11 +117,14 @@ def _written(queue: Queue, name: str, mined: Document, verdicts: Lookup) -> tupl
             return old if same_source else merged
         return merged
 
-    if not mined.entries and queue.get(name) is None:
+    if not mined.entries and queue.get(name) is None and spare is None:
         return (), ()
     after = queue.change(name, edit)
     if isinstance(after, Broken):  # it broke between choosing the name and taking the lock
         raise WwtError("staging.broken", path=after.path, line=after.line, column=after.column, reason=after.reason)
+    if isinstance(spare, Document):
+        # The document was broken once and is good again: what was written beside it meanwhile is in it now.
+        queue.change(stand_in, lambda old: None if old == spare else old)
     return before, after.entries if after else ()
 
 

@@ -248,7 +248,7 @@ def _as_json(tx: Connection, desk: Desk, waiting: Waiting) -> SafeText:
         item = one.item if _may_keep(tx, desk, one) else one.item.model_copy(update={"evidence": ()})
         header = one.header.model_dump(mode="json", by_alias=True)
         parts.append({"document": one.name, "header": header, "item": item.model_dump(mode="json")})
-    return SafeText(json.dumps(parts, ensure_ascii=True))
+    return SafeText(json.dumps(parts, ensure_ascii=False))
 
 
 def _take_back(tx: Connection, decided: Decided) -> None:

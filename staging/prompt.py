@@ -16,6 +16,9 @@ from store.errors import USAGE, WwtError
 if TYPE_CHECKING:
     import questionary
 
+KEYS = {"R": "x"}
+"""Keys of the answers that questionary can't take as they are: it knows lower case and digits only."""
+
 
 def require_terminal() -> None:
     """Refuse at once, before anything is asked, where nobody can answer."""
@@ -67,7 +70,7 @@ def _prompt(question: Question, terminal: dict[str, Any]) -> questionary.Questio
         return questionary.text(question.text, default=question.default, **terminal)
     shortcuts = question.kind == "action"
     choices = [
-        questionary.Choice(title=c.label, value=c.value, shortcut_key=c.value if shortcuts else None)
+        questionary.Choice(title=c.label, value=c.value, shortcut_key=KEYS.get(c.value, c.value) if shortcuts else None)
         for c in question.choices
     ]
     first = next((c for c in choices if c.value == question.default), None)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from store.knowledge import Snapshot
 from store.records import Action, SafeText
@@ -54,10 +54,9 @@ def log(
 
 def newest(tx: Connection) -> list[Decided]:
     """The decisions that can be taken back, the last one first."""
-    rows = tx.execute(select(decision_log).order_by(decision_log.c.id.desc()))
-    return [
-        Decided(r.id, r.at, r.action, r.document, r.candidate, _before(json.loads(r.before)), r.entry_uid) for r in rows
-    ]
+    rows = tx.execute(select(decision_log).order_by(decision_log.c.id.desc())).all()
+    found = (_decided(row) for row in rows)
+    return [one for one in found if one is not None]
 
 
 def moment(tx: Connection, now: int) -> int:
@@ -72,12 +71,12 @@ def drop(tx: Connection, decision_id: int) -> None:
 
 def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
     """Blank the quotes of this session in the log: its words were deleted or forgotten."""
-    for row in tx.execute(select(decision_log.c.id, decision_log.c.candidate)).all():
-        waiting = json.loads(row.candidate)
+    for decided in newest(tx):
+        waiting = json.loads(decided.waiting)
         if not _blank(waiting, agent, session):
             continue
         stored = SafeText(json.dumps(waiting, ensure_ascii=False))  # it was safe before, and only lost words
-        tx.execute(update(decision_log).where(decision_log.c.id == row.id).values(candidate=stored))
+        tx.execute(update(decision_log).where(decision_log.c.id == decided.id).values(candidate=stored))
 
 
 def _blank(waiting: list[dict[str, Any]], agent: str, session: str) -> bool:
@@ -88,6 +87,16 @@ def _blank(waiting: list[dict[str, Any]], agent: str, session: str) -> bool:
             changed = changed or bool(part["item"]["evidence"])
             part["item"]["evidence"] = []
     return changed
+
+
+def _decided(row: Row[Any]) -> Decided | None:
+    """The row as a decision; None where masking it anew left no valid JSON, so that it can't be taken back."""
+    try:
+        before = _before(json.loads(row.before))
+        json.loads(row.candidate)
+    except ValueError:
+        return None
+    return Decided(row.id, row.at, row.action, row.document, row.candidate, before, row.entry_uid)
 
 
 def _before(stored: dict[str, Any]) -> Before:

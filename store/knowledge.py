@@ -222,6 +222,13 @@ def set_tags(tx: Connection, entry_id: int, tags: Iterable[str], *, normalise: N
     tx.execute(delete(tag).where(tag.c.id.not_in(select(entry_tag.c.tag_id))))
 
 
+def reindex(tx: Connection, entry_id: int) -> None:
+    """Bring the hash and the indexes to an entry's words after they were changed in place."""
+    row = tx.execute(select(entries.c.summary, entries.c.detail).where(entries.c.id == entry_id)).one()
+    tx.execute(update(entries).where(entries.c.id == entry_id).values(hash=text_hash(row.summary, row.detail)))
+    enqueue(tx, "entry", [entry_id], "put")
+
+
 def delete_entry(tx: Connection, uid: str) -> bool:
     """Remove an entry altogether. Only undoing its acceptance does that; knowledge that went stale is retired."""
     found = entry_id(tx, uid)

@@ -223,6 +223,8 @@ def _term(run: _Run, known: Callable[[str], bool]) -> Term | None:
         return None
     parts = tuple(stored(part) for part in parts_of_name if part != whole)
     plain = whole.replace("'", "").replace("’", "").isalpha() and not parts
+    if plain and (base := stem(whole)):
+        parts = (base,)
     return Term(stored(whole), parts, identifier=not plain and len(whole) > 2)
 
 
@@ -277,7 +279,8 @@ class _Bag:
     def add(self, run: _Run) -> None:
         if not run.hangul and not run.han_kana:
             whole, parts = identifier(run.text)
-            for word in dict.fromkeys([whole, *parts]) if whole else ():
+            words = dict.fromkeys([whole, *parts]) if whole else {}
+            for word in (*words, *(found for word in words if (found := stem(word)) and found not in words)):
                 self.words.add(word)
             return
         self.words.add(run.text)
@@ -334,6 +337,24 @@ def identifier(run: str) -> tuple[str, list[str]]:
                     _add(parts, piece)
     whole = whole.casefold()
     return whole, [part for part in parts if part != whole][:MOST_PARTS]
+
+
+_ENDINGS = re.compile(r"(?:ies|(?:(?<=[sxz])|(?<=ch)|(?<=sh))es|(?<![su])s|ing|ed|e|y)$")
+
+
+def stem(word: str) -> str:
+    """What an English word shares with its other forms (cache, caches, cached, caching: `cach`); "" where it has none."""
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return ""
+    base = word
+    for _ in range(2):  # the plural, then what is under it: settings, setting, set
+        found = _ENDINGS.search(base)
+        if found is None or found.start() < 3:
+            break
+        base = base[: found.start()]
+    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "ls":
+        base = base[:-1]
+    return base
 
 
 def _add(parts: dict[str, None], part: str) -> None:

@@ -67,6 +67,8 @@ class Words:
             marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
             if not isinstance(marker, dict) or marker.get("version") != VERSION:
                 raise WordsDamaged(f"{folder}: version {marker!r}, this is {VERSION}")
+            if not (folder / "meta.json").exists():  # Tantivy would make an empty index of what is left
+                raise WordsDamaged(f"{folder}: has no meta.json")
             self._index = _tantivy().Index(_schema(), path=str(folder))  # raises where the schema on disk differs
             self._index.reload()
             self._searcher = self._index.searcher()
@@ -74,8 +76,9 @@ class Words:
 
     @classmethod
     def create(cls, folder: Path) -> Words:
-        """A new, empty index. The marker is written first, so that a folder half made is one that can be opened."""
+        """A new, empty index. The marker is written last: without it a folder is not opened."""
         folder.mkdir(parents=True, mode=0o700)
+        _tantivy().Index(_schema(), path=str(folder))
         (folder / MARKER).write_text(json.dumps({"version": VERSION}), encoding="utf-8")
         return cls(folder)
 

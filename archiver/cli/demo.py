@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def demo() -> None:
     tell("demo.intro")
     with tempfile.TemporaryDirectory(prefix="wwt-demo-") as folder, _home(Path(folder)), as_file(files("archiver.demo") / "sessions") as sessions:
-        _step("demo.archive", "archive", str(sessions))
+        _step("demo.archive", "archive", "--finished", str(sessions))
         _step("demo.deleted", "sessions", "--project", PROJECT)
         _step("demo.waiting", "review", "--list", "--project", PROJECT)
         _step("demo.accept", "review", "--accept-all", "--project", PROJECT, "--yes")

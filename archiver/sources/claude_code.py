@@ -203,7 +203,8 @@ class _ClaudeParse:
         self._outcomes: list[tuple[str, Outcome]] = []
         self._retracted: list[str] = []
         self._messages: dict[str, _Message] = {
-            mid: _Message(held["key"], -held["age"], old=held["blocks"]) for mid, held in self._old.get("messages", {}).items()
+            mid: _Message(held["key"], -held["age"], old=held["blocks"])
+            for mid, held in self._old.get("messages", {}).items()
         }
         self._tree = Tree()
         self._exchange = 0
@@ -215,7 +216,7 @@ class _ClaudeParse:
         self._removed: list[_Queued] = []
         self._result_times: list[int] = list(self._old.get("results", ()))
         self._calls: dict[str, tools.Call | None] = {}
-        self._old_calls: dict[str, str] = self._old.get("calls", {})
+        self._old_calls: dict[str, str] = dict(self._old.get("calls", {}))
         self._own_calls: set[str] = set()
         self._last_key: str = self._old.get("last", "")
         self._ids: Counter[str] = Counter()
@@ -297,7 +298,7 @@ class _ClaudeParse:
         above = parent or (_text(value.get("logicalParentUuid")) or None)
         if kind is Kind.PROMPT:
             self._exchange += 1
-            self._open, self._old_open = {uuid} - {""}, set()
+            self._open, self._old_open, self._old_calls = {uuid} - {""}, set(), {}
         elif uuid and (parent is None or anchored or (not self._resumed and parent not in self._tree)):
             self._open.add(uuid)
         if uuid:
@@ -320,7 +321,7 @@ class _ClaudeParse:
         """Forget what the record `uuid` said: the agent says that it was superseded or retracted."""
         if not isinstance(uuid, str):
             return
-        if self._resumed and uuid not in self._tree:
+        if self._resumed:
             raise Reread
         for draft in [draft for draft in self._drafts.values() if uuid in draft.uuids]:
             kept = [(block, source) for block, source in zip(draft.blocks, draft.uuids, strict=True) if source != uuid]
@@ -331,7 +332,9 @@ class _ClaudeParse:
     def _user(self, record: jsonl.Record) -> None:
         value = record.value
         uuid = _text(value.get("uuid"))
-        if uuid and (uuid in self._tree or speech.digest(uuid) in self._prompts or speech.digest(uuid) in self._old_open):
+        if uuid and (
+            uuid in self._tree or speech.digest(uuid) in self._prompts or speech.digest(uuid) in self._old_open
+        ):
             return
         content = value["message"].get("content")
         blocks = content if isinstance(content, list) else [content]
@@ -406,6 +409,9 @@ class _ClaudeParse:
     def _enqueue(self, record: jsonl.Record, text: str, kind: str, key: str, *, attached: bool = False) -> None:
         told = speech.digest(text)
         held = next((queued for queued in self._queue if queued.digest == told), None)
+        if held is not None and held in self._removed:
+            self._unqueue(held)
+            held = None
         if told in self._said or (held is not None and (held.attached or not attached)):
             return
         if held is not None:
@@ -413,7 +419,9 @@ class _ClaudeParse:
         self._queue.append(_Queued(told, key, waits=not attached, attached=attached))
         time = parse_time(record.value.get("timestamp"))
         uuid = _text(record.value.get("uuid"))
-        self._drafts[key] = _Draft(key, record.pos, Role.USER, "command" if kind == "command" else "steering", time, [text], [uuid])
+        self._drafts[key] = _Draft(
+            key, record.pos, Role.USER, "command" if kind == "command" else "steering", time, [text], [uuid]
+        )
 
     def _take_back(self, operation: str, told: str | None, time: int | None) -> None:
         """`remove` hands a prompt over with a tool result of the same moment, else it and `popAll` take it back."""
@@ -444,7 +452,11 @@ class _ClaudeParse:
         attachment = value.get("attachment")
         if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
             return
-        if attachment.get("isMeta") or _is_machine(attachment.get("origin")) or attachment.get("commandMode") == "task-notification":
+        if (
+            attachment.get("isMeta")
+            or _is_machine(attachment.get("origin"))
+            or attachment.get("commandMode") == "task-notification"
+        ):
             return
         if value.get("isSidechain") is True:
             return
@@ -555,13 +567,18 @@ class _ClaudeParse:
 
     def _tool_result(self, record: jsonl.Record, result: dict[str, Any], output: str, *, anchored: bool) -> None:
         call_id = _text(result.get("tool_use_id"))
-        if call_id in self._own_calls or self._old_calls.get(speech.digest(call_id)) == "own":
+        details = record.value.get("toolUseResult")
+        earlier = self._old_calls.pop(speech.digest(call_id), None)
+        if call_id in self._own_calls or earlier == "own":
+            self._own_calls.discard(call_id)
             return
-        if speech.digest(call_id) in self._old_calls and call_id not in self._calls:
-            raise Reread
+        if earlier is not None and call_id not in self._calls:
+            # What the call was stands in bytes read before; for an edit, the result repeats the path.
+            if earlier != "files" or not isinstance(details, dict) or not _text(details.get("filePath")):
+                raise Reread
+            self._calls[call_id] = tools.edited([details["filePath"]])
         failed = result.get("is_error") is True
         call = self._calls.pop(call_id, None)
-        details = record.value.get("toolUseResult")
         if call is not None and not _is_unsettled(details):
             ok = tools.verdict(call, failed=failed, output=output)
             if ok is not None:
@@ -648,7 +665,9 @@ class _ClaudeParse:
             above = parts[parts.index("subagents") - 1] if nested and parts.index("subagents") else None
             of = self._forked_from or above or majority or stem
             return self._identity(f"{of}/{agent_id or stem.removeprefix('agent-')}", of, True)
-        own = stem if _UUID.fullmatch(stem) or stem in self._all_ids else majority or stem
+        # In the client's own layout the file is named for its session, whatever ids were copied into it.
+        named = _UUID.fullmatch(stem) or stem in self._all_ids or parts[-3:-2] == ("projects",)
+        own = stem if named else majority or stem
         parent = self._forked_from or next((name for name, _ in self._ids.most_common() if name and name != own), None)
         return self._identity(own, parent if parent != own else None, False)
 
@@ -658,7 +677,16 @@ class _ClaudeParse:
         cwd = None if self._old.get("cwd") or not self._cwd else jsonl.scrub(self._cwd)
         branch = jsonl.scrub(self._branch) if self._branch else None
         exited = self._exited
-        return About(speech.plain_id(external_id), cwd, branch, parent and speech.plain_id(parent), is_subagent, exited, self._first, self._latest)
+        return About(
+            speech.plain_id(external_id),
+            cwd,
+            branch,
+            parent and speech.plain_id(parent),
+            is_subagent,
+            exited,
+            self._first,
+            self._latest,
+        )
 
     def _turn(self, draft: _Draft, about: About) -> Event:
         text = "\n\n".join(draft.blocks)
@@ -694,11 +722,15 @@ class _ClaudeParse:
 
     def _state(self, about: About) -> dict[str, Any]:
         """What the next parse needs: ids, digests, numbers and flags."""
-        calls = {speech.digest(call_id): "own" for call_id in self._own_calls}
+        calls = self._old_calls | {speech.digest(call_id): "own" for call_id in self._own_calls}
         calls |= {speech.digest(call_id): call.kinds[0] for call_id, call in self._calls.items() if call is not None}
         return {
             "open": sorted(self._old_open | {speech.digest(uuid) for uuid in self._open}),
-            "messages": {mid: _saved(message, self._exchange) for mid, message in self._messages.items() if self._exchange - message.exchange < 2},
+            "messages": {
+                mid: _saved(message, self._exchange)
+                for mid, message in self._messages.items()
+                if self._exchange - message.exchange < 2
+            },
             "prompts": sorted(self._prompts),
             "said": sorted(self._said),
             "queue": [queued.saved() for queued in self._queue if queued not in self._removed],
@@ -714,7 +746,6 @@ class _ClaudeParse:
             "parent": about.parent,
             "sub": about.is_subagent,
         }
-
 
 
 @dataclass(slots=True)
@@ -815,7 +846,9 @@ def _result_text(result: dict[str, Any]) -> str:
 
 def _rejected_by_user(value: dict[str, Any]) -> bool:
     details = value.get("toolUseResult")
-    return "user" in _text(value.get("toolDenialKind")) or (isinstance(details, str) and _REJECTED.match(details) is not None)
+    return "user" in _text(value.get("toolDenialKind")) or (
+        isinstance(details, str) and _REJECTED.match(details) is not None
+    )
 
 
 def _is_unsettled(details: object) -> bool:

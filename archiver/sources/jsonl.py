@@ -14,7 +14,7 @@ import orjson
 from archiver.transcript import Progress, Unreadable
 
 BLOCK = 1 << 20
-LONGEST_LINE = 256 << 20
+LONGEST_LINE = 128 << 20
 """Longer lines are skipped and reported: the longest real ones are images of some tens of megabytes."""
 
 _BOM = b"\xef\xbb\xbf"
@@ -58,7 +58,7 @@ class Reader:
     def _records(self, stream: IO[bytes]) -> Iterator[Record | Unreadable]:
         for size, line, ended in _lines(stream):
             self.bytes_read += size
-            if self.offset == 0 and _is_utf16(line):
+            if self.offset == 0 and is_utf16(line):
                 yield Unreadable(0, "not UTF-8")
                 return
             if ended:
@@ -165,8 +165,9 @@ def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
     while block := stream.read(BLOCK):
         first, *more = block.split(b"\n")
         size += len(first)
-        if size <= LONGEST_LINE:
-            parts.append(first)
+        parts.append(first)
+        if size > LONGEST_LINE:
+            parts.clear()
         for piece in more:
             yield size + 1, b"".join(parts), True
             parts, size = [piece], len(piece)
@@ -205,7 +206,8 @@ def _reason(error: ValueError | RecursionError) -> str:
     return f"not JSON: {error.msg}" if isinstance(error, json.JSONDecodeError) else "a number with too many digits"
 
 
-def _is_utf16(line: bytes) -> bool:
+def is_utf16(line: bytes) -> bool:
+    """Whether a file that begins with these bytes is UTF-16, with or without a mark."""
     return line[:2] in (b"\xff\xfe", b"\xfe\xff") or line[1:4:2] == b"\x00\x00" or line[:3] == b"\x00{\x00"
 
 

@@ -32,7 +32,8 @@ from store.records import Role, State, Status, parse_time
 AGENT = "openclaw"
 
 _ARCHIVE = re.compile(
-    r"(?P<id>.+?)\.jsonl\.(?P<why>deleted|reset|bak)\.(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{3})?Z)(?:\.zst)?", re.S
+    r"(?P<id>.+?)\.jsonl\.(?P<why>deleted|reset|bak)\.(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{3})?Z)(?:\.zst)?",
+    re.S,
 )
 _LIVE = re.compile(r"(?P<id>[a-z0-9][a-z0-9._-]{0,127}?(?:-topic-[^/]+)?)\.jsonl(?:\.zst)?", re.I)
 _BESIDE = re.compile(
@@ -163,7 +164,7 @@ class _OpenClawParse:
         self._open: set[str] = set(self._old.get("open", ()))
         self._times_said: Counter[str] = Counter(self._old.get("times", {}))
         self._calls: dict[str, tools.Call | None] = {}
-        self._old_calls: dict[str, str] = self._old.get("calls", {})
+        self._old_calls: dict[str, str] = dict(self._old.get("calls", {}))
         self._own_calls: set[str] = set()
         self._last_key: str = self._old.get("last", "")
         self._last_answer: str = self._old.get("answer", "")
@@ -233,7 +234,7 @@ class _OpenClawParse:
         if kind is Kind.PROMPT:
             if self._resumed and not anchored:
                 raise Reread
-            self._open = set()
+            self._open, self._old_calls = set(), {}
         if entry:
             root = parent is None or anchored or (not self._resumed and parent not in self._tree)
             self._add(entry, parent, kind, is_open=root or kind is Kind.PROMPT)
@@ -272,7 +273,7 @@ class _OpenClawParse:
         raw = "\n\n".join(_texts(message.get("content")))
         text = _spoken(raw)
         anchored = self._link(record.value, Kind.PROMPT if text else Kind.STEP)
-        self._in_heartbeat = not text and _HEARTBEAT.search(raw) is not None
+        self._in_heartbeat = not text and "HEARTBEAT" in raw
         if not text:
             return
         self._require(anchored)
@@ -292,7 +293,11 @@ class _OpenClawParse:
         anchored = self._link(record.value, Kind.STEP)
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and block.get("type") in ("toolCall", "tool_use") and isinstance(block.get("id"), str):
+            if (
+                isinstance(block, dict)
+                and block.get("type") in ("toolCall", "tool_use")
+                and isinstance(block.get("id"), str)
+            ):
                 self._tool_call(block, _text(record.value.get("id")) or None)
         if message.get("provider") == AGENT and message.get("model") in _SYNTHETIC_MODELS:
             return
@@ -345,11 +350,12 @@ class _OpenClawParse:
     def _tool_result(self, record: jsonl.Record, message: dict[str, Any]) -> None:
         anchored = self._link(record.value, Kind.STEP)
         call_id = _text(message.get("toolCallId"))
-        told = speech.digest(call_id)
-        if call_id in self._own_calls or self._old_calls.get(told) == "own" or _OWN_TOOL.match(_text(message.get("toolName"))):
+        earlier = self._old_calls.pop(speech.digest(call_id), None)
+        if call_id in self._own_calls or earlier == "own" or _OWN_TOOL.match(_text(message.get("toolName"))):
+            self._own_calls.discard(call_id)
             return
-        if told in self._old_calls and call_id not in self._calls:
-            raise Reread
+        if earlier is not None and call_id not in self._calls:
+            raise Reread  # what the call was stands in bytes read before
         details = message.get("details")
         details = details if isinstance(details, dict) else {}
         exit_code = details.get("exitCode")
@@ -360,18 +366,24 @@ class _OpenClawParse:
             ok = tools.verdict(call, failed=failed, output=output)
             if ok is not None:
                 self._prove(record, call_id, call, ok=ok)
-        text = tools.error_text(speech.cut_tags(speech.cut_recall(output), _CUT)) if message.get("isError") is True else ""
+        text = (
+            tools.error_text(speech.cut_tags(speech.cut_recall(output), _CUT)) if message.get("isError") is True else ""
+        )
         if text:
             self._require(anchored)
             key = self._key(call_id or _text(record.value.get("id")), "tool", text, unique_from=8) + ":error"
             entry = _text(record.value.get("id"))
-            self._drafts.setdefault(key, _Draft(key, record.pos, Role.TOOL, "error", text, _moment(record.value), entry))
+            self._drafts.setdefault(
+                key, _Draft(key, record.pos, Role.TOOL, "error", text, _moment(record.value), entry)
+            )
 
     def _prove(self, record: jsonl.Record, call_id: str, call: tools.Call, *, ok: bool) -> None:
         entry = _text(record.value.get("id"))
         for kind in call.kinds:
             key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
-            self._outcomes.append((entry, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), _moment(record.value))))
+            self._outcomes.append(
+                (entry, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), _moment(record.value)))
+            )
 
     # --- telling ---
 
@@ -400,7 +412,7 @@ class _OpenClawParse:
 
     def _state(self, external_id: str) -> dict[str, Any]:
         """What the next parse needs: ids, digests, numbers and flags."""
-        calls = {speech.digest(call_id): "own" for call_id in self._own_calls}
+        calls = self._old_calls | {speech.digest(call_id): "own" for call_id in self._own_calls}
         calls |= {speech.digest(call_id): call.kinds[0] for call_id, call in self._calls.items() if call is not None}
         return {
             "id": external_id,
@@ -442,7 +454,11 @@ def _spoken(text: str) -> str:
     for _ in range(3):
         text = _ENVELOPE.sub("", text, count=1)
     text = _MEDIA.sub("", _MESSAGE_ID.sub("", text)).strip()
-    return "" if _MACHINE.match(text) or _HEARTBEAT.search(text) or _SILENT.fullmatch(text) or _BARE_SLASH.fullmatch(text) else text
+    return (
+        ""
+        if _MACHINE.match(text) or _HEARTBEAT.search(text) or _SILENT.fullmatch(text) or _BARE_SLASH.fullmatch(text)
+        else text
+    )
 
 
 def _answered(text: str) -> str:

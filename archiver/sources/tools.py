@@ -71,7 +71,10 @@ def command(line: str) -> Call | None:
 
 def _status_lost(segments: list[tuple[str, str]], at: int) -> bool:
     """Whether commands after number `at` run whatever its status was."""
-    return any(joined in (";", "||") and after[0] for (_, joined), after in zip(segments[at:], segments[at + 1 :], strict=False))
+    return any(
+        joined in (";", "||") and after[0]
+        for (_, joined), after in zip(segments[at:], segments[at + 1 :], strict=False)
+    )
 
 
 def verdict(call: Call, *, failed: bool, output: str) -> bool | None:

@@ -102,7 +102,9 @@ def test_word_too_long_for_a_term_is_found_whole() -> None:
         assert word not in index_tokens(f"앞 {long}{long[:4]} 뒤").words
 
 
-@pytest.mark.parametrize("text", ["다시" * 35_000, "a" * 400_000, "고쳤다. " * 12_000, "aB" * 100_000, "(a,b);" * 20_000])
+@pytest.mark.parametrize(
+    "text", ["다시" * 35_000, "a" * 400_000, "고쳤다. " * 12_000, "aB" * 100_000, "(a,b);" * 20_000]
+)
 def test_repetitive_text_gives_few_tokens(text: str) -> None:
     tokens = index_tokens(text)
     assert len(tokens.words) <= 10 * REPEATS
@@ -151,7 +153,7 @@ def test_highlight_does_not_reach_into_other_words() -> None:
 def test_highlight_keeps_combining_marks() -> None:
     text = "cafe\u0301x e\u0302\u0323 끝"
     composed = unicodedata.normalize("NFC", text)
-    for start, end in highlights(text, "ệ"):
+    for _, end in highlights(text, "ệ"):
         assert unicodedata.category(composed[end])[0] != "M"
 
 
@@ -159,7 +161,9 @@ def test_highlight_keeps_combining_marks() -> None:
 @given(st.text(max_size=200))
 def test_no_text_breaks_tokens_or_morphemes(text: str) -> None:
     tokens = index_tokens(text)
-    assert all(token and len(token.encode()) <= TOKEN_BYTES and not token.isspace() for token in tokens.words + tokens.grams)
+    assert all(
+        token and len(token.encode()) <= TOKEN_BYTES and not token.isspace() for token in tokens.words + tokens.grams
+    )
     composed = unicodedata.normalize("NFC", text)
     assert all(0 <= m.start < m.end <= len(composed) for m in morphemes(text))
     assert all(0 <= start < end <= len(composed) for start, end in highlights(text, text))

@@ -23,7 +23,13 @@ def unit(seed: int) -> np.ndarray:
 
 
 def row(ref: int, seed: int | None = None, **changed: object) -> VectorRow:
-    values: dict[str, object] = {"ref": ref, "project": 1, "session": 1, "time": 1_000, "role": "entry" if ref < 0 else "speech"}
+    values: dict[str, object] = {
+        "ref": ref,
+        "project": 1,
+        "session": 1,
+        "time": 1_000,
+        "role": "entry" if ref < 0 else "speech",
+    }
     vector = unit(ref & 0xFFFF if seed is None else seed).astype("<f2").tobytes()
     return VectorRow(**{**values, **changed}, vector=vector)  # type: ignore[arg-type]
 
@@ -61,7 +67,15 @@ def test_put_replaces_in_every_segment(vectors: Vectors) -> None:
 
 
 def test_filters_are_masks(vectors: Vectors) -> None:
-    vectors.apply([row(1), row(2, project=2, session=5, time=9_000), row(3, role="subagent"), row(-1, project=2), row(-2, project=0)])
+    vectors.apply(
+        [
+            row(1),
+            row(2, project=2, session=5, time=9_000),
+            row(3, role="subagent"),
+            row(-1, project=2),
+            row(-2, project=0),
+        ]
+    )
     assert set(refs(vectors, 1, Filter(projects=frozenset({2})), limit=9)) == {2, -1, -2}
     assert set(refs(vectors, 1, Filter(sessions=frozenset({5}), entries=False), limit=9)) == {2}
     assert set(refs(vectors, 1, Filter(chunks=False, entry_ids=frozenset({2})), limit=9)) == {-2}

@@ -48,7 +48,12 @@ def refs(words: Words, query: str, wanted: Filter | None = None) -> list[int]:
     return [hit.ref for hit in find(words, query, wanted)]
 
 
-NAMES = {1: "로그에 ERR_7F3A 가 남았다", 2: "pass std::vector<int> by value", 3: "see path/to/file.py:42", 4: "점검표를 Wiki에 올렸다"}
+NAMES = {
+    1: "로그에 ERR_7F3A 가 남았다",
+    2: "pass std::vector<int> by value",
+    3: "see path/to/file.py:42",
+    4: "점검표를 Wiki에 올렸다",
+}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,9 @@ def test_loan_word_is_not_cut_to_its_second_half(words: Words) -> None:
     assert refs(words, "안 되는")[0] == 3
 
 
-@pytest.mark.parametrize("query", ["lock wait:", '27"', "https://b.test", "<<<", "-retry", "(", "AND", "t:[", "*", "", "  ", '"미완성'])
+@pytest.mark.parametrize(
+    "query", ["lock wait:", '27"', "https://b.test", "<<<", "-retry", "(", "AND", "t:[", "*", "", "  ", '"미완성']
+)
 def test_no_query_raises(words: Words, query: str) -> None:
     put(words, row(1, 'TypeError: cannot read https://b.test/x?y=1 at row 27"'))
     assert set(refs(words, query)) <= {1}
@@ -95,7 +102,11 @@ def test_share_tells_how_much_of_the_query_a_row_has(words: Words) -> None:
 
 
 def test_filters_are_applied_before_the_limit(words: Words) -> None:
-    put(words, *(row(i, "배포 절차", project=1) for i in range(1, 50)), row(99, "배포 절차 전체", project=2, session=7, time=9_000))
+    put(
+        words,
+        *(row(i, "배포 절차", project=1) for i in range(1, 50)),
+        row(99, "배포 절차 전체", project=2, session=7, time=9_000),
+    )
     assert [hit.ref for hit in find(words, "배포", Filter(projects=frozenset({2})), limit=1)] == [99]
     assert refs(words, "배포", Filter(sessions=frozenset({7}))) == [99]
     assert refs(words, "배포", Filter(since=5_000)) == [99]
@@ -103,7 +114,13 @@ def test_filters_are_applied_before_the_limit(words: Words) -> None:
 
 
 def test_entries_and_roles_are_told_apart(words: Words) -> None:
-    put(words, row(1, "cache key"), row(2, "cache key", role="abandoned"), row(-1, "cache key"), row(-2, "cache key", project=0))
+    put(
+        words,
+        row(1, "cache key"),
+        row(2, "cache key", role="abandoned"),
+        row(-1, "cache key"),
+        row(-2, "cache key", project=0),
+    )
     assert set(refs(words, "cache")) == {1, -1, -2}
     assert refs(words, "cache", Filter(chunks=False, entry_ids=frozenset({1}))) == [-1]
     assert set(refs(words, "cache", Filter(projects=frozenset({5})))) == {-2}
@@ -129,7 +146,9 @@ def test_failed_batch_changes_nothing(words: Words) -> None:
     put(words, row(2, "kept too"))
 
 
-def test_second_writer_is_told_and_stale_lock_file_is_no_obstacle(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_writer_is_told_and_stale_lock_file_is_no_obstacle(
+    words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (words.folder / ".tantivy-writer.lock").touch()
     (words.folder / ".tantivy-meta.lock").touch()
     put(words, row(1, "after a crash"))
@@ -149,7 +168,9 @@ def test_lock_of_a_killed_writer_is_free(words: Words) -> None:
 def test_other_version_missing_or_truncated_file_is_damage(words: Words) -> None:
     put(words, row(1, "some text"))
     folder = words.folder
-    for path in [p for p in folder.iterdir() if p.suffix in {".term", ".idx", ".fast"} or p.name in {MARKER, "meta.json"}]:
+    for path in [
+        p for p in folder.iterdir() if p.suffix in {".term", ".idx", ".fast"} or p.name in {MARKER, "meta.json"}
+    ]:
         data = path.read_bytes()
         for broken in (b"", data[: len(data) // 2], None):
             path.unlink()

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rules.load import load, load_file
+from rules.schema import Secret
+
+GOOD = """
+  - id: {id}
+    kind: badge
+    literals: [badge]
+    pattern: 'badge-\\d+'
+    examples: {{match: [[badge, '-1']], miss: [badge]}}
+"""
+
+
+def written(path: Path, *records: str, schema: str = "schema: 1\nsecrets:") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(schema + "".join(records), encoding="utf-8")
+    return path
+
+
+def test_a_sound_file_gives_its_records_with_file_and_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.yaml", GOOD.format(id="one"))
+    records, faults = load_file(path, Secret)
+    assert (records[0].origin.file, records[0].origin.line) == (str(path), 3)
+    assert records[0].examples.match == ("badge-1",)
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("record", "line", "said"),
+    [
+        ("\n  - id: x\n    kind: 7\n    literals: []\n    pattern: a\n    examples: {match: [a], miss: [b]}", 4, "kind"),
+        ("\n  - id: x\n    kind: k\n    literals: []\n    examples: {match: [a], miss: [b]}", 3, "'pattern' is missing"),
+        ("\n  - id: x\n    kind: k\n    literals: []\n    patern: a\n    pattern: a\n    examples: {match: [a], miss: [b]}", 6, "patern"),
+        ("\n  - id: x\n    kind: k\n    literals: []\n    pattern: '(a'\n    examples: {match: [a], miss: [b]}", 6, "unterminated"),
+        ("\n  - id: x\n    kind: k\n    literals: []\n    pattern: a", 3, "'examples' is missing"),
+        ("\n  - id: x\n    kind: k\n    literals: []\n    pattern: a\n    examples: {match: [], miss: [b]}", 7, "must not be empty"),
+        ("\n  - text", 3, "mapping"),
+    ],
+)  # fmt: skip
+def test_a_faulty_record_is_named_with_its_line_and_the_others_load(
+    tmp_path: Path, record: str, line: int, said: str
+) -> None:
+    records, faults = load_file(written(tmp_path / "a.yaml", record, GOOD.format(id="sound")), Secret)
+    assert [known.id for known in records] == ["sound"]
+    assert [fault.line for fault in faults] == [line]
+    assert said in faults[0].reason
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"schema: 1\nsecrets:\n  - id: [\n", 4),
+        (b"schema: 1\n# \xff\n", 2),
+        (b"- a list\n", 1),
+        (b"schema: 2\n", 1),
+        (b"schema: 1\nsecrts: []\n", 2),
+        (b"schema: 1\nsecrets: {}\n", 2),
+        (b"schema: 1\nschema: 1\n", 2),
+        (b"schema: 1\na: &a [*a]\n", 0),
+        (b"[" * 50_000, 1),
+    ],
+)
+def test_a_broken_file_is_one_fault_with_its_line(tmp_path: Path, content: bytes, line: int) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    records, faults = load_file(path, Secret)
+    assert records == []
+    assert [fault.line for fault in faults] == [line]
+
+
+def test_a_missing_file_is_one_fault(tmp_path: Path) -> None:
+    assert len(load_file(tmp_path / "none.yaml", Secret)[1]) == 1
+
+
+def test_the_second_record_of_an_id_is_a_fault(tmp_path: Path) -> None:
+    records, faults = load_file(written(tmp_path / "a.yaml", GOOD.format(id="one"), GOOD.format(id="one")), Secret)
+    assert len(records) == 1
+    assert f"{tmp_path / 'a.yaml'}:3" in faults[0].reason
+
+
+def test_a_users_record_replaces_the_built_in_one(tmp_path: Path) -> None:
+    written(tmp_path / "mine.yaml", GOOD.format(id="jwt"))
+    records, faults = load(Secret, tmp_path)
+    assert [record.kind for record in records if record.id == "jwt"] == ["badge"]
+    assert faults == []
+
+
+def test_a_user_can_switch_a_built_in_rule_off(tmp_path: Path) -> None:
+    written(tmp_path / "mine.yaml", "\n  - {id: jwt, enabled: false}\n  - {id: no-such, enabled: false}")
+    records, faults = load(Secret, tmp_path)
+    assert "jwt" not in {record.id for record in records}
+    assert [fault.rule for fault in faults] == ["no-such"]
+
+
+def test_a_faulty_replacement_leaves_the_built_in_rule_in_force(tmp_path: Path) -> None:
+    written(tmp_path / "mine.yaml", "\n  - {id: jwt, kind: jwt}")
+    records, faults = load(Secret, tmp_path)
+    assert "jwt" in {record.id for record in records}
+    assert {fault.rule for fault in faults} == {"jwt"}
+
+
+def test_a_cached_file_reads_the_same_and_a_damaged_cache_is_ignored(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.yaml", GOOD.format(id="one"), "\n  - {id: jwt, enabled: false}")
+    first = load_file(path, Secret, cache=tmp_path / "cache")
+    assert load_file(path, Secret, cache=tmp_path / "cache") == first
+    (cached,) = (tmp_path / "cache").iterdir()
+    cached.write_text('[[3, {"id": "one"', encoding="utf-8")
+    again = load_file(path, Secret, cache=tmp_path / "cache")
+    assert again == first
+    assert again[0][0].origin.line == 3
+
+
+def test_faults_speak_the_users_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WWT_LANG", "ko")
+    path = written(tmp_path / "a.yaml", "\n  - {id: x, kind: k}")
+    assert "항목이 없습니다" in str(load_file(path, Secret)[1][0])
