@@ -15,7 +15,7 @@ from archiver.transcript import Found, Source
 from store import messages
 from store.errors import WwtError
 from store.reader import DueSession
-from store.records import SafeText, Status, now_ms
+from store.records import Status, now_ms
 
 if TYPE_CHECKING:
     from archiver.ingest import FileReport
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Told = tuple[Path, inbox.Event | None]
 """A file in the inbox, and the event in it."""
 
-Known = dict[tuple[str, SafeText], sqlite3.Row]
+Known = dict[tuple[str, str], sqlite3.Row]
 """Transcript files read before, by agent and path."""
 
 Progress = Callable[[str, int, int], None]
@@ -148,7 +148,7 @@ def source_of(agent: str) -> Source:
 
 
 def _unchanged(found: Found, known: Known) -> bool:
-    row = known.get((found.agent, str(found.path)))  # type: ignore[call-overload]
+    row = known.get((found.agent, str(found.path)))
     if row is None:
         return False
     try:
@@ -214,7 +214,7 @@ def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
     present = {(item.agent, str(item.path)) for item in found}
     roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
     gone = [
-        key
+        int(row["id"])
         for key, row in known.items()
         if key not in present and row["missing_since"] is None and any(key[1].startswith(root) for root in roots) and not Path(key[1]).exists()
     ]

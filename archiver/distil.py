@@ -71,7 +71,7 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
     intake = _stage(home, _source(conversation, "deleted"), mined)
     stat = found.path.stat()
     with home.database.transaction() as tx:
-        session_id = sessions.ensure(tx, source.agent, conversation.session)
+        session_id = sessions.ensure(tx, source.agent, SafeText(conversation.session))
         if about is not None and about.cwd:
             sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
         heirs = sessions.heirs(tx, session_id)

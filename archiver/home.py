@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from archiver.index import Index
     from archiver.vault import Vault
     from rules.load import Fault
-    from rules.mine import RuleSet
     from rules.redact import Redactor
+    from rules.cues import RuleSet
     from staging.documents import Queue
     from staging.promote import Desk
     from store.database import Database

@@ -15,7 +15,7 @@ from archiver.render import local_day, one_line
 from archiver.transcript import RECALL_CLOSE, RECALL_OPEN
 from store import messages
 from store.reader import KnownEntry, Reader
-from store.records import now_ms
+from store.records import anchor, now_ms
 
 MOST_CHARACTERS = 8_000
 """Agents drop a context of 10,000 characters and more; this leaves them room for their own."""
@@ -100,7 +100,7 @@ def _rarity(reader: Reader) -> dict[str, float]:
 def _score(entry: KnownEntry, tags: frozenset[str], weights: dict[str, float]) -> float:
     matched = sum(weights.get(tag, 0.0) for tag in tags.intersection(entry.tags))
     days = max(0, now_ms() - entry.reviewed_at) / 86_400_000
-    return matched + 0.5 ** (days / HALF_LIFE_DAYS) + 0.25 * math.log1p(entry.uses)
+    return matched + math.pow(0.5, days / HALF_LIFE_DAYS) + 0.25 * math.log1p(entry.uses)
 
 
 # --- what the folder suggests ---
@@ -203,7 +203,7 @@ def _block(entries: Sequence[KnownEntry], budget: int) -> Recall:
 
 
 def _line(entry: KnownEntry) -> str:
-    detail = "" if entry.detail == entry.summary else one_line(entry.detail)
+    detail = "" if anchor(entry.detail) == anchor(entry.summary) else one_line(entry.detail)
     body = f"{one_line(entry.summary)} — {detail}" if detail else one_line(entry.summary)
     return f"- [{entry.type}] {_MARKER.sub('', body)} ({entry.uid}, {local_day(entry.reviewed_at)}, {entry.decided_by})"
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 MOST = 200
 """Results a caller can ask for."""
 DEPTH = 300
-"""Rows taken from each index before they are fused, and rescored by their sentences."""
+"""Rows taken from each index, and rescored by their sentences."""
+FUSED = 100
+"""Of those, the places that count: further down a list a place says nothing."""
 SNIPPET = 320
 SHORT_ID = 8
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from filelock import FileLock, Timeout
+from sqlalchemy import Connection
 
 from archiver.note import Broken, Note, extra, parse, render
 from staging import atomic
@@ -76,7 +77,10 @@ class _Run:
 class Vault:
     """A folder of notes. Unchanged notes are not touched, edited ones are adopted, nothing here is ever deleted unasked."""
 
-    def __init__(self, folder: Path, database: Database, redact: Redact) -> None:
+    def __init__(
+        self, folder: Path, database: Database, redact: Redact, *, normalise: knowledge.Normalise = knowledge.fold_tag
+    ) -> None:
+        self.normalise = normalise
         self.folder = folder
         self.database = database
         self.redact = redact
@@ -169,7 +173,7 @@ class Vault:
     def _adopt(self, run: _Run, entry: Entry, path: Path, data: bytes, note: Note) -> None:
         if not note.same_as(entry):
             with self.database.transaction() as tx:
-                _update(tx, note)
+                _update(tx, note, self.normalise)
                 updated = knowledge.get(tx, entry.uid)
             entry = updated or entry
             run.adopted.append(entry.uid)
@@ -314,10 +318,10 @@ def _import(database: Database, note: Note, held: Sequence[Verdict]) -> bool:
     return True
 
 
-def _update(tx: Any, note: Note) -> None:
+def _update(tx: Connection, note: Note, normalise: knowledge.Normalise) -> None:
     at = now_ms()
     knowledge.update_entry(tx, note.uid, summary=note.summary, detail=note.detail, type=note.type, at=at)
-    knowledge.retag(tx, note.uid, note.tags, at=at)
+    knowledge.retag(tx, note.uid, note.tags, at=at, normalise=normalise)
     knowledge.set_scope(tx, note.uid, note.scope, at=at)
     current = knowledge.get(tx, note.uid)
     if current is None or current.status == note.status:

@@ -83,10 +83,10 @@ def leave_one_out(talks: list[Conversation], ruleset: RuleSet, gold: Path, out: 
             continue
         labelled = json.loads(labels.read_text(encoding="utf-8"))
         for finding in findings(talk, ruleset, morphemes):
-            every |= set(finding.cues)
-            if right(finding, labelled):
-                for cue in finding.cues:
-                    supported[cue].add(talk.project)
+            cues = {cue.rpartition("/")[0] for cue in finding.cues}
+            every |= cues
+            for cue in cues if right(finding, labelled) else ():
+                supported[cue].add(talk.project)
     with out.open("w", encoding="utf-8") as lines:
         for project in sorted({talk.project for talk in talks}):
             unsupported = frozenset(cue for cue in every if not supported[cue] - {project})

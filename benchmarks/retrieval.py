@@ -1,6 +1,6 @@
 """Search quality and speed on a folder with `sessions.jsonl` and `queries.jsonl`.
 
-    python benchmarks/retrieval.py FOLDER [--run FILE] [--no-vectors] [--by category] [--kind-split dev]
+    python benchmarks/retrieval.py FOLDER [--run FILE] [--no-vectors] [--most N] [--misses]
 
 Builds a throw-away archive from the sessions with the real pipeline (chunks, tokens, Tantivy, vectors), asks every
 question, and prints any@1, any@5 and the mean reciprocal rank of the right session. A question with a `scope` is
@@ -141,7 +141,7 @@ def _ask(
         scope = one.get("scope")
         within = None if not scope else frozenset(number for name, number in numbers.items() if name.startswith(scope))
         start = time.perf_counter()
-        found = search(reader, index, embedder, Query(one["query"], projects=within, limit=200))
+        found = search(reader, index, embedder, Query(one["query"], projects=within, limit=50))
         times.append(time.perf_counter() - start)
         ranked = list(dict.fromkeys(hit.session for hit in found.hits))
         runs.append({"query_id": one["query_id"], "ranked": ranked})

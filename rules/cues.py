@@ -130,8 +130,8 @@ class Matcher:
         fired = []
         for test in self._cues:
             word = test(said, reader)
-            if word and (name := f"{test.name}/{word.strip().lower()}") not in self._without:
-                fired.append(name)
+            if word and test.name not in self._without:
+                fired.append(f"{test.name}/{word.strip().lower()}")
         if not fired or not all(test(said, reader) for test in self._needs):
             return None
         return None if any(test(said, reader) for test in self._forbids) else Hit(self.reading, tuple(fired))
@@ -148,7 +148,7 @@ class RuleSet:
     tags: tuple[Tag, ...] = ()
     loanwords: tuple[Loanword, ...] = ()
     without: frozenset[str] = field(default=frozenset())
-    """Names of cues that are switched off (`Hit.cues`), to measure what rests on them."""
+    """Cues that are switched off, as `rule id/n`, to measure what rests on them."""
 
     @cached_property
     def _by_id(self) -> dict[str, Family]:

@@ -29,6 +29,11 @@ class Exchange:
     """The assistant's last turn, which reports; -1 if it did not answer."""
     facts: list[Fact] = field(default_factory=list)
 
+    @property
+    def plan(self) -> bool:
+        """The user handed over a written plan: long, with headings."""
+        return self.user_length > LONG and len({j.sentence.heading for j in self.user}) > 3
+
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:

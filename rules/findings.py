@@ -49,8 +49,12 @@ REQUEST = 0.9
 
 def decisions(talk: Dialogue) -> Iterator[Finding]:
     """Choices in the user's words, and proposals the user agreed to. What only an assistant decided is none."""
+    last_plan = max((exchange.number for exchange in talk.exchanges if exchange.plan), default=-1)
     for exchange in talk.exchanges:
-        yield from _choices(talk, exchange)
+        if exchange.number == last_plan:
+            yield from _planned(talk, exchange)
+        if not exchange.plan:
+            yield from _choices(talk, exchange)
         if agreed(exchange, talk.judge):
             yield from _accepted(talk, exchange)
 
@@ -82,6 +86,34 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
             cues=(*judgement.cues("decision", "choice"), *judgement.cues("decision", "request")),
             exchange=exchange.number,
             corrects="correct" in moves or "object" in moves,
+        )
+
+
+PLAN = 1.0
+FROM_A_PLAN = 3
+
+
+def _planned(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
+    """The lines of a plan that state a choice most clearly, if it was carried out. A later plan replaces an earlier one."""
+    found = []
+    for judgement in exchange.user:
+        sentence = judgement.sentence
+        points = judgement.worth("decision", "plan") + 0.3 * judgement.worth("decision", "choice")
+        adopted = _adoption(talk, exchange, sentence) if points >= PLAN and sentence.kind != "table" else None
+        shared = len(words(sentence.text) & words(adopted.text)) if adopted else 0
+        if adopted and shared:
+            found.append((points + min(0.1 * shared, 0.4), judgement, adopted))
+    best = sorted(found, key=lambda each: -each[0])[:FROM_A_PLAN]
+    for points, judgement, adopted in best:
+        yield Finding(
+            EntryType.DECISION,
+            judgement.rule("decision", "plan"),
+            (judgement.sentence,),
+            after=(adopted,),
+            points=points,
+            decided_by=DecidedBy.USER,
+            cues=judgement.cues("decision", "plan"),
+            exchange=exchange.number,
         )
 
 
@@ -233,6 +265,10 @@ class _Cause:
     exchange: int
 
 
+_CAUSES = re.compile(r"원인|이유|문제|증상|버그|cause|reason|why|problem|issue|bug", re.IGNORECASE)
+_FIXES = re.compile(r"수정|해결|조치|변경|대응|fix|solution|resolution|changes?\b|what (?:was|I) ", re.IGNORECASE)
+"""Words of a heading, a lead line or a column that tell what stands under it."""
+
 PAIR = 2.0
 """Points a cause and its fix must have together."""
 PER_EXCHANGE = 3
@@ -256,9 +292,11 @@ def _causes(exchange: Exchange) -> list[_Cause]:
     found = []
     for judgement in (*exchange.user, *exchange.assistant):
         points = judgement.worth("solution", "cause")
+        if points and _CAUSES.search(f"{judgement.sentence.heading} {judgement.sentence.lead}"):
+            points += 0.3
         if judgement.sentence.role == "user":
-            points -= 0.2
-        if points >= 0.6:
+            points = points - 0.1 if exchange.plan or points >= 0.9 else 0.0
+        if points >= 0.5:
             found.append(_Cause(judgement, points, exchange.number))
     return found
 
@@ -321,8 +359,10 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
             pairs.append((whole + 1.2 + proof, finding))
             continue
         fix = judgement.worth("solution", "fix")
-        if fix < 0.5:
+        if fix < 0.5 or not _tells(sentence):
             continue
+        if _FIXES.search(f"{sentence.heading} {sentence.lead}"):
+            fix += 0.2
         if sentence.role == "assistant" and sentence.turn == exchange.closing:
             fix += 0.2
         best = max(((_pair(c, judgement, fix, talk), c) for c in causes), key=lambda p: p[0], default=None)
@@ -346,10 +386,6 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
         yield finding
 
 
-_CAUSES = re.compile(r"원인|이유|cause|reason|why", re.IGNORECASE)
-_FIXES = re.compile(r"수정|해결|조치|변경|대응|fix|solution|resolution|change", re.IGNORECASE)
-
-
 def _row(judgement: Judgement, exchange: Exchange) -> Finding | None:
     """A row of a table that has a column for the cause and one for the fix, both filled in."""
     sentence = judgement.sentence
@@ -368,6 +404,11 @@ def _trouble(talk: Dialogue, exchange: Exchange) -> bool:
     before = talk.before(exchange)
     said = (*exchange.user, *(before.user if before else ()))
     return any(j.worth("solution", "problem") > 0 for j in said) or any(not f.ok for f in exchange.facts)
+
+
+def _tells(fix: Sentence) -> bool:
+    """"Fixed." and "수정했습니다" do not tell what was done."""
+    return len(words(fix.text)) >= 2
 
 
 def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> float:
@@ -397,7 +438,13 @@ def _reported(exchange: Exchange, fix: Judgement, points: float) -> Judgement | 
     if points < ENOUGH or fix.sentence.turn != exchange.closing or exchange.user_length > SHORT * 2:
         return None
     about = words(fix.sentence.text)
-    reports = [j for j in exchange.user if j.worth("solution", "problem") >= 0.6]
+    reports = [
+        j
+        for j in exchange.user
+        if j.worth("solution", "problem") >= 0.6 and len(words(j.sentence.text)) >= 2
+        and j.worth("decision", "choice") < ENOUGH
+        and j.worth("decision", "request") < 0.6
+    ]
     return max(reports, key=lambda j: len(about & words(j.sentence.text)), default=None)
 
 
@@ -427,7 +474,10 @@ def _solution(
 
 # Patterns
 
-FACT = 1.2
+_COMPLETE = re.compile(r"[.!。]\W*$|(?:다|요|음|함|임|됨|필수|금지)\W*$")
+"""A sentence of its own, not a heading or a scrap of a list."""
+
+FACT = 1.25
 """Points a fact that an assistant states must have; what a user lays down needs `ENOUGH`."""
 
 
@@ -453,7 +503,9 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
         or not 15 <= len(sentence.said) <= 300
     ):
         return
-    if sentence.kind == "table":
+    if sentence.kind == "table" or (part == "fact" and judgement.worth("decision", "request") >= 0.7):
+        return
+    if not user and not _COMPLETE.search(sentence.text):
         return
     yield Finding(
         EntryType.PATTERN,

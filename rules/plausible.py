@@ -58,7 +58,7 @@ _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)
 _PATH = re.compile(r"(?:~|\.{0,2})/[\w.@~-]+(?:/[\w.@~-]*)*|[A-Za-z]:\\.*|[\w-]+(?:/[\w.-]+)+\.\w{1,5}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}:\d\d.*|v?\d+(?:\.\d+)+\w*")
 _NUMBER = re.compile(r"[-+~<>=≤≥]*\d[\d,._]*(?:%|[a-zA-Z]{1,3})?[+\-~]?\d*")
-_WORDY = re.compile(r"[A-Za-z]+(?:[_\-. /:@+]+[A-Za-z]+)*[_\-.]?v?\d{0,4}")
+_WORDY = re.compile(r"[A-Za-z]+(?:[_\-. /:]+[A-Za-z]+)*[_\-.]?v?\d{0,4}")
 _STOP_WORDS = """
     str string text varchar char bytes byte bool boolean int integer number float any object optional required none
     null nil undefined true false yes no on off unknown void never unset empty missing invalid valid wrong
@@ -243,7 +243,7 @@ def _digits(value: str) -> int:
 def _compound(value: str) -> bool:
     """camelCase, PascalCase, snake_case, kebab-case: a name."""
     return (
-        bool(re.search(r"[a-z][A-Z]|[A-Za-z][_\-.:/@][A-Za-z]", value))
+        bool(re.search(r"[a-z][A-Z]|[A-Za-z][_\-.:/][A-Za-z]", value))
         and bool(_WORDY.fullmatch(value))
         and not _shuffled(value)
     )

@@ -186,7 +186,7 @@ class Rule(Reading):
     """A sentence that may be knowledge, and what part of it.
 
     part: of a solution the whole, its cause, its fix or the problem; of a decision the choice (stands by itself), the
-    request (stands when it was carried out) or the proposal (stands when the user agreed); of a pattern the rule
+    request (stands when it was carried out), a line of a plan the user handed over, or the proposal the user agreed to; of a pattern the rule
     someone laid down or the fact someone found.
     weight: points; 1.0 is enough by itself. ignores: guards that do not apply to it.
     """
@@ -195,7 +195,7 @@ class Rule(Reading):
     files: ClassVar[tuple[str, ...]] = ("solution.yaml", "decision.yaml", "pattern.yaml")
 
     type: Literal["solution", "decision", "pattern"]
-    part: Literal["whole", "cause", "fix", "problem", "choice", "request", "proposal", "rule", "fact"]
+    part: Literal["whole", "cause", "fix", "problem", "choice", "request", "plan", "proposal", "rule", "fact"]
     weight: float = Field(gt=0, le=2)
     ignores: tuple[Id, ...] = ()
 

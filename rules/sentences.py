@@ -141,7 +141,7 @@ def _quoted(match: re.Match[str]) -> str:
 
 def _speaks(said: str) -> bool:
     letters = sum(c.isalpha() for c in said)
-    return len(said) <= LONGEST and letters >= 1 and (letters * 3 >= len(said) or letters >= 40)
+    return len(said) <= LONGEST and letters >= 1 and (letters * 3 >= len(said) or letters >= 40 or len(said) <= 30)
 
 
 def _without(text: SafeText, cut: re.Pattern[str] | None) -> SafeText:

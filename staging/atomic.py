@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+from store.errors import WwtError
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
@@ -30,19 +33,35 @@ def write(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) 
     `still` is asked just before the rename; when it says no, nothing is replaced and the answer is False.
     Callers hold a lock for `path`: the temporary has a fixed name, so a crash leaves at most one behind.
     """
-    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+    try:
+        make_folder(path.parent)
+        _write_synced(temporary, data)
+        if not still():
+            temporary.unlink()
+            return False
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise _explained(error, path) from error
+    return True
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    if not still():
-        temporary.unlink()
-        return False
-    temporary.replace(path)
-    sync_folder(path.parent)
-    return True
+
+
+def _explained(error: OSError, path: Path) -> Exception:
+    """The same trouble as a WwtError where a person can do something about it."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return WwtError("store.disk_full", path=path)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return WwtError("store.read_only", path=path)
+    return error
 
 
 def sync_folder(path: Path) -> None:

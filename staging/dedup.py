@@ -6,10 +6,12 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 NEAR = 0.85
 OTHER_NUMBERS = 0.97
 """Factor for texts that only agree when their numbers are left out: near, yet not the same."""
+RUNS_ALIKE = 0.6
 
 Semantic = Callable[[str, Sequence[str]], Sequence[float]]
 """Similarity (0 to 1) of a text to each of several."""
@@ -122,6 +124,8 @@ class Pool:
     def __init__(self, known: Iterable[Known]) -> None:
         self.known = tuple(known)
         self.words = tuple(_words(k.text) for k in self.known)
+        self.shapes = [" ".join(w.shapes) for w in self.words]
+        self.runs = ["".join(w.shapes) for w in self.words]
 
 
 def near(text: str, pool: Pool, *, semantic: Semantic | None = None) -> Near | None:
@@ -130,14 +134,29 @@ def near(text: str, pool: Pool, *, semantic: Semantic | None = None) -> Near | N
     if not known or not text.strip():
         return None
     mine = _words(text)
-    scores = [_similarity(mine, other) for other in theirs]
+    scores = {i: _similarity(mine, theirs[i]) for i in _worth_a_look(mine, pool)}
     if semantic is not None:
-        meant = semantic(text, [k.text for k in known])
-        scores = [max(lexical, float(score)) for lexical, score in zip(scores, meant, strict=True)]
-    best = max(range(len(known)), key=scores.__getitem__)
-    if scores[best] < NEAR:
+        for i, meant in enumerate(semantic(text, [k.text for k in known])):
+            scores[i] = max(scores.get(i, 0.0), float(meant))
+    best = max(scores, key=scores.__getitem__, default=None)
+    if best is None or scores[best] < NEAR:
         return None
     return Near(known[best], round(min(scores[best], 1.0), 2), _differs(mine, theirs[best]))
+
+
+def _worth_a_look(mine: _Words, pool: Pool) -> set[int]:
+    """Places in the pool that may be near. Whole pools pass through compiled code here; the rest is for a few.
+
+    Shared words below `NEAR` can't make texts near, and shared runs that do so leave the characters alike by far more
+    than `RUNS_ALIKE` unless the order is another, which shared words see.
+    """
+    from rapidfuzz import fuzz, process  # noqa: PLC0415  19 ms, paid when something is staged or reviewed
+
+    by_words = process.extract_iter(
+        " ".join(mine.shapes), pool.shapes, scorer=fuzz.token_set_ratio, score_cutoff=NEAR * 100
+    )
+    by_runs = process.extract_iter("".join(mine.shapes), pool.runs, scorer=fuzz.ratio, score_cutoff=RUNS_ALIKE * 100)
+    return {place for found in (by_words, by_runs) for _, _, place in found}
 
 
 def _similarity(a: _Words, b: _Words) -> float:
@@ -169,6 +188,7 @@ def _said(word: str, words: Sequence[str]) -> bool:
     return bool(_HANGUL.match(word)) and any(_HANGUL.match(w) and (w[:2] == word[:2] or w[:1] == word) for w in words)
 
 
+@lru_cache(maxsize=50_000)
 def _words(text: str) -> _Words:
     folded = _MARKUP.sub("", unicodedata.normalize("NFKC", text).casefold())
     words = tuple(_stem(word) for word in _WORD.findall(folded))

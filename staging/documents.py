@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -428,7 +429,10 @@ class Queue:
         return Reading(staged, tuple(found for _, found in results if isinstance(found, Broken)))
 
     def get(self, name: str) -> Document | Broken | None:
-        data = atomic.read(self.folder / name)
+        try:
+            data = atomic.read(self.folder / name)
+        except OSError as error:  # not ours to read, or a folder that is named like a document
+            return Broken(self.folder / name, 1, 1, error.strerror or str(error))
         return None if data is None else decode(self.folder / name, data, self.redact)
 
     @staticmethod
@@ -511,7 +515,8 @@ class Queue:
     def _names(self) -> list[str]:
         if not self.folder.is_dir():
             return []
-        return sorted(p.name for p in self.folder.glob("*.json") if not p.name.startswith(".") and p.is_file())
+        with os.scandir(self.folder) as found:
+            return sorted(e.name for e in found if e.name.endswith(".json") and e.name[0] != "." and not e.is_dir())
 
     def _cached(self, name: str) -> Document | Broken | None:
         path = self.folder / name

@@ -67,7 +67,8 @@ def take_in(
     own = {name, queue.stand_in(name)}
     waiting = [staged for staged in reading if staged.name not in own]
     pool = Pool([*entries, *_texts(waiting, source.project)] if loud else ())
-    items = [_marked(candidate, pool, waiting, semantic) for candidate in loud]
+    said = _said(waiting)
+    items = [_marked(candidate, pool, said, semantic) for candidate in loud]
     mined = Document(
         archived_at=iso(source.at),
         source_session=source.session,
@@ -128,16 +129,17 @@ def _written(queue: Queue, name: str, mined: Document, verdicts: Lookup) -> tupl
     return before, after.entries if after else ()
 
 
-def _marked(candidate: Candidate, pool: Pool, waiting: Sequence[Staged], semantic: Semantic | None) -> Item:
-    same = next((item for staged in waiting for item in staged.document.entries if _shares(candidate, item)), None)
+def _marked(candidate: Candidate, pool: Pool, said: Mapping[str, str], semantic: Semantic | None) -> Item:
+    same = next((said[a] for a in candidate.anchors if a in said), None)
     if same is not None:
-        return item_of(candidate, Repeats(waiting=same.id))
+        return item_of(candidate, Repeats(waiting=same))
     text = known_text(candidate.summary, candidate.detail)
     return item_of(candidate, _repeats(near(text, pool, semantic=semantic)))
 
 
-def _shares(candidate: Candidate, item: Item) -> bool:
-    return candidate.id == item.id or not set(candidate.anchors).isdisjoint(item.anchors)
+def _said(waiting: Sequence[Staged]) -> dict[str, str]:
+    """Anchors that wait in other documents, in any project, with the id of their item."""
+    return {a: item.id for staged in waiting for item in staged.document.entries for a in item.anchors}
 
 
 def _texts(waiting: Sequence[Staged], project: str) -> list[Known]:

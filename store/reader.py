@@ -204,10 +204,10 @@ class Reader:
         )[0]
         return dict(found)
 
-    def files(self) -> dict[tuple[str, SafeText], sqlite3.Row]:
-        """Every known transcript file by agent and path: size, mtime_ns, parser_version, segment, missing_since."""
-        found = self.rows("SELECT agent, path, size, mtime_ns, parser_version, segment, missing_since FROM source_file")
-        return {(row["agent"], SafeText(row["path"])): row for row in found}
+    def files(self) -> dict[tuple[str, str], sqlite3.Row]:
+        """Every known transcript file by agent and path: id, size, mtime_ns, parser_version, segment, missing_since."""
+        found = self.rows("SELECT id, agent, path, size, mtime_ns, parser_version, segment, missing_since FROM source_file")
+        return {(row["agent"], row["path"]): row for row in found}
 
     def meta(self, key: str) -> str | None:
         found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))

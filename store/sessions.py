@@ -441,10 +441,9 @@ def heirs(tx: Connection, session_id: int) -> list[int]:
     return sorted({int(row[0]) for row in rows})
 
 
-def mark_missing(tx: Connection, files: Iterable[tuple[str, SafeText]], at: int) -> None:
-    """These files (agent, path) are gone from where their agent kept them. Their sessions stay."""
-    for agent, path in files:
-        tx.execute(update(source_file).where(source_file.c.agent == agent, source_file.c.path == path).values(missing_since=at))
+def mark_missing(tx: Connection, file_ids: Sequence[int], at: int) -> None:
+    """These files are gone from where their agent kept them. Their sessions stay."""
+    tx.execute(update(source_file).where(source_file.c.id.in_(file_ids)).values(missing_since=at))
 
 
 def mine_again(tx: Connection) -> None:

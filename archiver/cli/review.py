@@ -14,7 +14,7 @@ from archiver.cli.search import Agent, All, Project, Type, checked_type
 from archiver.render import local_minute, one_line, plain
 from store.errors import USAGE, WwtError
 from store.messages import text
-from store.records import EntryType
+from store.records import EntryType, anchor
 
 if TYPE_CHECKING:
     from archiver.home import Home
@@ -79,7 +79,7 @@ def _list(home: Home, filters: Filters, limit: int | None, *, as_json: bool) -> 
         return
     for row in found.rows:
         say(f"{dim(row['id'][:8])}  {row['confidence']:.2f}  {accent(text('type.' + row['type']))}  {bold(one_line(row['summary']))}")
-        if row["detail"] and row["detail"] != row["summary"]:
+        if anchor(row["detail"]) != anchor(row["summary"]):
             say(f"          {one_line(row['detail'])}")
         if row["repeats"]:
             say(dim(plain("          " + text("review.listed_repeat", what=row["repeats"].get("entry") or row["repeats"].get("waiting") or ""))))

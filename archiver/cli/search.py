@@ -12,7 +12,7 @@ from archiver.render import local_day, one_line, plain
 from store import messages
 from store.errors import USAGE, WwtError
 from store.messages import text
-from store.records import EntryType, Hit, iso
+from store.records import EntryType, Hit, anchor, iso
 
 if TYPE_CHECKING:
     from archiver.home import Home
@@ -89,7 +89,7 @@ def why(query: Words, project: Project = None, everything: All = False, limit: L
 
     home = Home.open()
     question = " ".join(query)
-    known = {"project": project, "everything": everything, "limit": limit}
+    known: dict[str, Any] = {"project": project, "everything": everything, "limit": limit}
     decided = find(home, question, type=EntryType.DECISION.value, only="knowledge", **known)
     other = find(home, question, **known)
     results = _decisions_first(decided, other, limit)
@@ -191,8 +191,11 @@ def _print_hit(hit: Hit) -> None:
     else:
         title = f" · {one_line(hit.title, 50)}" if hit.title else ""
         say(f"{bold(hit.citation)}  {dim(plain(f'{hit.project} · {when}{title}'))}")
+    shown: set[str] = set()
     for line in mark(hit.text, list(hit.spans)).splitlines():
-        if line.strip():
+        # An entry's detail often says its summary over again.
+        if line.strip() and (words := anchor(line)) not in shown:
+            shown.add(words)
             say(f"  {line}")
 
 

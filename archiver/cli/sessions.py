@@ -14,7 +14,7 @@ from archiver.render import cut, local_day, local_minute, one_line, plain
 from store.errors import FAILED, USAGE, WwtError
 from store.messages import text
 from store.reader import Reader, SessionRow
-from store.records import Entry, iso
+from store.records import Entry, anchor, iso
 
 CONTEXT = 3
 
@@ -186,7 +186,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 def _print_entry(entry: Entry) -> None:
     say(f"{accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
-    if entry.detail and entry.detail != entry.summary:
+    if anchor(entry.detail) != anchor(entry.summary):
         say(plain(entry.detail))
     say(dim(plain(" ".join(f"#{tag}" for tag in entry.tags))))
     where = entry.project or text("scope.all")

@@ -101,7 +101,7 @@ class Tree:
                     continue
                 hung = set(paths[prompt][1:])
                 order = self._nodes[prompt].order
-                if any(self._hangs_from(later, order) & hung for later in prompts[at + 1 :]):
+                if any(self._hangs_from(later, order) & hung for later in reversed(prompts[at + 1 :])):
                     rewound.add(prompt)
         return rewound
 

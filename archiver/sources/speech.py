@@ -11,6 +11,7 @@ from archiver.sources.jsonl import scrub
 from archiver.transcript import RECALL_CLOSE, RECALL_OPEN
 
 TITLE_LENGTH = 120
+_INDENT = 80
 LONGEST_ID = 200
 
 _RECALL = re.compile(re.escape(RECALL_OPEN) + r".*?(?:" + re.escape(RECALL_CLOSE) + r"|\Z)", re.S)
@@ -43,7 +44,7 @@ def _cut_tag(text: str, name: str) -> str:
     mentioned: int | None = None
     for tag in re.finditer(rf"<(/?){re.escape(name)}(?:\s[^>]*)?>", text):
         if not tag[1]:
-            begins_line = text[: tag.start()].rstrip(" \t")[-1:] in ("", "\n")
+            begins_line = text[max(0, tag.start() - _INDENT) : tag.start()].rstrip(" \t")[-1:] in ("", "\n")
             if depth and begins_line and mentioned is not None:
                 # The open one was a mention in running text; the element begins here.
                 begin, depth, mentioned = tag.start(), 0, None

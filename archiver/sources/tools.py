@@ -8,6 +8,7 @@ from dataclasses import dataclass
 ERROR_LINES = 5
 ERROR_LINE_LENGTH = 300
 LABEL_LENGTH = 200
+LONGEST_COMMAND = 20_000
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _LOOKS_WRONG = re.compile(
@@ -55,7 +56,7 @@ def command(line: str) -> Call | None:
     """The shell command as a test run, build or commit; None if it is none of them."""
     kinds: list[str] = []
     hidden = False
-    segments = _segments(line)
+    segments = _segments(line[:LONGEST_COMMAND])
     for at, (segment, _) in enumerate(segments):
         kind = _kind(segment)
         if kind is None:
@@ -127,7 +128,7 @@ _PREFIX = re.compile(
     r"|(?:pnpm|yarn|npm)\s+(?:exec|dlx)(?:\s+--)?|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run(?:\s+--?\S+)*|bundle\s+exec"
     r"|python[\d.]*\s+-m|docker[ -]compose\s+(?:exec|run)(?:\s+-\S+)*\s+\S+|docker\s+exec(?:\s+-\S+)*\s+\S+)\s+"
 )
-_NPM = r"(?:npm|pnpm|yarn|bun)(?:\s+-\S+(?:\s+(?!run\b|test\b|t\b|build\b)\S+)?)*"
+_NPM = r"(?:npm|pnpm|yarn|bun)(?:\s+-\S+(?:\s+(?!-|run\b|test\b|t\b|build\b)\S+)?)*"
 _TEST = re.compile(
     rf"(?:pytest|py\.test|tox|nox|jest|vitest|mocha|ava|ctest|rspec|phpunit|pest|unittest|bats|nose2)\b"
     rf"|{_NPM}\s+(?:run\s+)?(?:test|t)\b|{_NPM}\s+run\s+\S*test"

@@ -139,3 +139,16 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 def test_base64_of_a_picture_stays() -> None:
     picture = "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 8).decode()
     assert default()(picture) == picture
+
+
+def test_a_wrong_example_is_reported_with_its_rule_and_place() -> None:
+    wrong = Secret.model_validate(
+        {"id": "badge", "kind": "badge", "literals": ["badge"], "pattern": r"badge-\d+",
+         "examples": {"match": ["badge-x"], "miss": ["badge-1"]}}
+    )  # fmt: skip
+    wrong.found_at("mine.yaml", 4)
+    failures = check_secrets([wrong])
+    assert [(f.rule, f.file, f.line, f.example, f.wanted) for f in failures] == [
+        ("badge", "mine.yaml", 4, "badge-x", "match"),
+        ("badge", "mine.yaml", 4, "badge-1", "miss"),
+    ]

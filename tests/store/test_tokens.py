@@ -68,6 +68,15 @@ def test_noun_with_particle_is_found_by_the_noun() -> None:
     assert {"점검", "검표"} <= set(indexed.grams)
 
 
+@pytest.mark.parametrize(
+    "forms", ["cache caches cached caching", "test tests testing", "query queries", "setting settings", "run running"]
+)
+def test_forms_of_an_english_word_share_a_token(forms: str) -> None:
+    for form in forms.split():
+        (term,) = query_terms(form, unknown)
+        assert all({term.whole, *term.parts} & set(index_tokens(other).words) for other in forms.split())
+
+
 def test_negation_and_single_syllables_stay() -> None:
     assert {"안", "못"} <= set(index_tokens("안 되는 이유를 못 찾음").words)
     assert "값" in index_tokens("값을 3 으로").words

@@ -1,0 +1,672 @@
+"""One run over a Claude Code transcript: a tree of records becomes turns, outcomes and titles."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from archiver.sources import claude_speech, jsonl, speech, tools
+from archiver.sources.branches import Kind, Tree
+from archiver.sources.claude_speech import text_of
+from archiver.transcript import (
+    About,
+    Event,
+    Extend,
+    Found,
+    Outcome,
+    Progress,
+    RawTurn,
+    Reread,
+    Retract,
+    Title,
+    Unreadable,
+    Upsert,
+)
+from store.records import Role, State, parse_time
+
+_TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "agent-name": ("agentName", 2)}
+_SUMMARY_RANK = 1
+_EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+_ABSORBED_WITHIN = 1000
+"""A queued prompt is taken from the queue within a few ms of the tool result it is handed over with."""
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A turn being read. `uuids` are the records its blocks came from."""
+
+    key: str
+    pos: int
+    role: Role
+    kind: str
+    time: int | None
+    blocks: list[str]
+    uuids: list[str]
+    stored: bool = False
+    """An earlier parse yielded the beginning: what is here goes behind it."""
+
+
+@dataclass(slots=True)
+class _Message:
+    """Blocks of one API message, whose records are scattered over the file."""
+
+    key: str
+    exchange: int
+    draft: _Draft | None = None
+    old: list[list[Any]] = field(default_factory=list)
+    """Blocks of earlier parses as [length, digest of all, digest of the first characters]."""
+
+
+_HEAD = 8
+
+
+def _fingerprint(text: str) -> list[Any]:
+    return [len(text), speech.digest(text), speech.digest(text[:_HEAD])[:4]]
+
+
+class ClaudeParse:
+    """One parse: everything new is read, then told, for only the last record shows which branch is live."""
+
+    def __init__(self, found: Found, progress: Progress, *, final: bool) -> None:
+        self.progress = progress
+        self.bytes_read = 0
+        self._path = found.path
+        self._reader = jsonl.Reader(found.path, progress, final=final)
+        self._old = progress.state
+        self._resumed = progress.offset > 0
+        self._faults: list[Unreadable] = []
+        self._drafts: dict[str, _Draft] = {}
+        self._outcomes: list[tuple[str, Outcome]] = []
+        self._retracted: list[str] = []
+        self._messages: dict[str, _Message] = {
+            mid: _Message(held["key"], -held["age"], old=held["blocks"])
+            for mid, held in self._old.get("messages", {}).items()
+        }
+        self._tree = Tree()
+        self._exchange = 0
+        self._open: set[str] = set()
+        self._old_open: set[str] = set(self._old.get("open", ()))
+        self._prompts: set[str] = set(self._old.get("prompts", ()))
+        self._said: set[str] = set(self._old.get("said", ()))
+        self._queue: list[_Queued] = [_Queued(*item) for item in self._old.get("queue", ())]
+        self._removed: list[_Queued] = []
+        self._result_times: list[int] = list(self._old.get("results", ()))
+        self._calls: dict[str, tools.Call | None] = {}
+        self._old_calls: dict[str, str] = dict(self._old.get("calls", {}))
+        self._own_calls: set[str] = set()
+        self._last_key: str = self._old.get("last", "")
+        self._ids: Counter[str] = Counter()
+        self._all_ids: set[str] = set()
+        self._agent_ids: Counter[str] = Counter()
+        self._forked_from: str | None = None
+        self._sidechain_only = True
+        self._cwd: str | None = None
+        self._branch: str | None = None
+        self._first: int | None = self._old.get("first")
+        self._latest: int | None = self._old.get("latest")
+        self._titles: list[tuple[str | None, Title]] = []
+        self._first_prompt: str | None = None
+        self._exited = False
+
+    def __iter__(self) -> Iterator[Event]:
+        if self._resumed and not self._old:
+            raise Reread
+        try:
+            for item in self._reader:
+                if isinstance(item, Unreadable):
+                    self._faults.append(item)
+                else:
+                    self._take(item)
+        finally:
+            self.bytes_read = self._reader.bytes_read
+        state, events = self._told()
+        # Where nothing was said yet, the next parse begins anew: titles already read would be lost, and an id too early chosen.
+        self.progress = Progress(self._reader.offset, self._reader.line, state) if state else Progress()
+        yield from events
+        yield from self._faults
+
+    # --- reading ---
+
+    def _take(self, record: jsonl.Record) -> None:
+        value = record.value
+        session = value.get("sessionId")
+        if isinstance(session, str):
+            self._all_ids.add(session)
+        match value.get("type"):
+            case "user" | "assistant" as role if isinstance(value.get("message"), dict):
+                self._envelope(value)
+                self._user(record) if role == "user" else self._assistant(record)
+            case "attachment":
+                self._attachment(record)
+            case "queue-operation":
+                self._queue_operation(record)
+            case "summary":
+                self._summary(value)
+            case "custom-title" | "ai-title" | "agent-name" as kind:
+                name, rank = _TITLES[kind]
+                self._title(value.get(name), rank, session=session)
+            case "fork-context-ref" if isinstance(value.get("parentSessionId"), str):
+                self._forked_from = value["parentSessionId"]
+            case _:
+                self._bystander(value)
+
+    def _envelope(self, value: dict[str, Any]) -> None:
+        self._ids[text_of(value.get("sessionId"))] += 1
+        self._agent_ids[text_of(value.get("agentId"))] += 1
+        self._sidechain_only = self._sidechain_only and value.get("isSidechain") is True
+        self._cwd = self._cwd or text_of(value.get("cwd")) or None
+        branch = text_of(value.get("gitBranch"))
+        self._branch = branch if branch not in ("", "HEAD") else self._branch
+        fork = value.get("forkedFrom")
+        if isinstance(fork, dict) and isinstance(fork.get("sessionId"), str):
+            self._forked_from = fork["sessionId"]
+        time = parse_time(value.get("timestamp"))
+        if time is not None:
+            self._first = time if self._first is None else min(self._first, time)
+            self._latest = time if self._latest is None else max(self._latest, time)
+
+    def _link(self, value: dict[str, Any], kind: Kind) -> bool:
+        """Put a record into the tree. False if it hangs from a record of an earlier exchange, or from nothing known."""
+        uuid, parent = text_of(value.get("uuid")), text_of(value.get("parentUuid")) or None
+        anchored = parent is None or self._is_open(parent)
+        if kind is Kind.PROMPT and self._resumed and not anchored:
+            raise Reread
+        above = parent or (text_of(value.get("logicalParentUuid")) or None)
+        if kind is Kind.PROMPT:
+            self._exchange += 1
+            self._open, self._old_open, self._old_calls = {uuid} - {""}, set(), {}
+        elif uuid and (parent is None or anchored or (not self._resumed and parent not in self._tree)):
+            self._open.add(uuid)
+        if uuid:
+            self._tree.add(uuid, above, kind)
+        return anchored
+
+    def _is_open(self, uuid: str) -> bool:
+        return uuid in self._open or (bool(self._old_open) and speech.digest(uuid) in self._old_open)
+
+    def _bystander(self, value: dict[str, Any]) -> None:
+        """A record that says nothing but may stand between two that do."""
+        if isinstance(value.get("uuid"), str):
+            local = value.get("subtype") == "local_command"
+            self._link(value, Kind.HARNESS if local else Kind.STEP)
+        retracted = value.get("retractedMessageUuids")
+        for uuid in retracted if isinstance(retracted, list) else ():
+            self._withdraw(uuid)
+
+    def _withdraw(self, uuid: object) -> None:
+        """Forget what the record `uuid` said: the agent says that it was superseded or retracted."""
+        if not isinstance(uuid, str):
+            return
+        if self._resumed:
+            raise Reread
+        for draft in [draft for draft in self._drafts.values() if uuid in draft.uuids]:
+            kept = [(block, source) for block, source in zip(draft.blocks, draft.uuids, strict=True) if source != uuid]
+            draft.blocks, draft.uuids = [block for block, _ in kept], [source for _, source in kept]
+
+    # --- people ---
+
+    def _user(self, record: jsonl.Record) -> None:
+        value = record.value
+        uuid = text_of(value.get("uuid"))
+        if uuid and (
+            uuid in self._tree or speech.digest(uuid) in self._prompts or speech.digest(uuid) in self._old_open
+        ):
+            return
+        content = value["message"].get("content")
+        blocks = content if isinstance(content, list) else [content]
+        results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+        pieces = [] if claude_speech.is_injected(value) else claude_speech.pieces(blocks)
+        for kind, text in pieces:
+            self._exited = kind == "exit" or (self._exited and not text)
+        pieces = [(kind, text) for kind, text in pieces if text]
+        if results:
+            self._tool_results(record, results, pieces)
+            return
+        sidechain = value.get("isSidechain") is True
+        prompt = bool(pieces) and not sidechain
+        compact = value.get("isCompactSummary") is True
+        anchored = self._link(value, Kind.PROMPT if prompt else Kind.STEP if sidechain or compact else Kind.HARNESS)
+        if not pieces:
+            return
+        self._require(anchored)
+        kind = "task" if sidechain else "command" if all(kind == "command" for kind, _ in pieces) else "prompt"
+        self._say(record, "\n\n".join(text for _, text in pieces), Role.SUBAGENT if sidechain else Role.USER, kind)
+
+    def _require(self, anchored: bool) -> None:
+        """A turn that hangs from an older exchange can only be placed by reading the file from its start."""
+        if self._resumed and not anchored:
+            raise Reread
+
+    def _say(self, record: jsonl.Record, text: str, role: Role, kind: str) -> None:
+        """A whole turn of one record."""
+        uuid = text_of(record.value.get("uuid"))
+        if uuid:
+            key = speech.turn_key(uuid, text)
+        else:
+            key = speech.digest(
+                text_of(record.value.get("sessionId")), role, text, text_of(record.value.get("timestamp"))
+            )
+        time = parse_time(record.value.get("timestamp"))
+        if key in self._drafts:
+            return
+        self._drafts[key] = _Draft(key, record.pos, role, kind, time, [text], [uuid])
+        self._last_key = key
+        if role is not Role.USER:
+            return
+        self._exited = False
+        if uuid:
+            self._prompts.add(speech.digest(uuid))
+        self._heard(text)
+        if self._first_prompt is None and kind == "prompt":
+            self._first_prompt = text
+
+    def _heard(self, text: str) -> None:
+        """The person said this in a record of their own: a queued copy of it is none of its own."""
+        told = speech.digest(text)
+        self._said.add(told)
+        for queued in [queued for queued in self._queue if queued.digest == told]:
+            self._unqueue(queued)
+
+    # --- queued prompts ---
+
+    def _queue_operation(self, record: jsonl.Record) -> None:
+        value = record.value
+        pieces = claude_speech.queued_pieces(value.get("content"))
+        text = "\n\n".join(text for _, text in pieces)
+        match value.get("operation"):
+            case "enqueue" if text:
+                key = "queued:" + speech.digest(text_of(value.get("sessionId")), text)
+                self._enqueue(record, text, pieces[0][0], key)
+            case "dequeue":
+                waiting = [queued for queued in self._queue if queued.waits]
+                if waiting:
+                    waiting[0].waits = False
+            case "remove" | "popAll" as operation:
+                self._take_back(operation, speech.digest(text) if text else None, parse_time(value.get("timestamp")))
+
+    def _enqueue(self, record: jsonl.Record, text: str, kind: str, key: str, *, attached: bool = False) -> None:
+        told = speech.digest(text)
+        held = next((queued for queued in self._queue if queued.digest == told), None)
+        if held is not None and held in self._removed:
+            self._unqueue(held)
+            held = None
+        if told in self._said or (held is not None and (held.attached or not attached)):
+            return
+        if held is not None:
+            self._unqueue(held)
+        self._queue.append(_Queued(told, key, waits=not attached, attached=attached))
+        time = parse_time(record.value.get("timestamp"))
+        uuid = text_of(record.value.get("uuid"))
+        self._drafts[key] = _Draft(
+            key, record.pos, Role.USER, "command" if kind == "command" else "steering", time, [text], [uuid]
+        )
+
+    def _take_back(self, operation: str, told: str | None, time: int | None) -> None:
+        """`remove` hands a prompt over with a tool result of the same moment, else it and `popAll` take it back."""
+        waiting = [queued for queued in self._queue if queued.waits and told in (None, queued.digest)]
+        for queued in waiting if operation == "popAll" else waiting[:1]:
+            queued.waits = False
+            if operation == "remove" and time is not None and self._handed_over(time):
+                continue
+            queued.removed = time if operation == "remove" else None
+            if queued.removed is None:
+                self._unqueue(queued)
+            else:
+                self._removed.append(queued)
+
+    def _handed_over(self, time: int) -> bool:
+        return any(abs(time - result) <= _ABSORBED_WITHIN for result in self._result_times[-8:])
+
+    def _unqueue(self, queued: _Queued) -> None:
+        self._queue.remove(queued)
+        if queued in self._removed:
+            self._removed.remove(queued)
+        if self._drafts.pop(queued.key, None) is None:
+            self._retracted.append(queued.key)
+
+    def _attachment(self, record: jsonl.Record) -> None:
+        value = record.value
+        anchored = self._link(value, Kind.HARNESS) if isinstance(value.get("uuid"), str) else True
+        attachment = value.get("attachment")
+        if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
+            return
+        if (
+            attachment.get("isMeta")
+            or claude_speech.is_machine(attachment.get("origin"))
+            or attachment.get("commandMode") == "task-notification"
+        ):
+            return
+        if value.get("isSidechain") is True:
+            return
+        pieces = claude_speech.queued_pieces(attachment.get("prompt"))
+        if pieces:
+            self._require(anchored)
+            text = "\n\n".join(text for _, text in pieces)
+            key = speech.turn_key(text_of(value.get("uuid")) or speech.digest(text), text)
+            kind = "command" if attachment.get("commandMode") == "bash" else pieces[0][0]
+            self._enqueue(record, text, kind, key, attached=True)
+
+    # --- the assistant ---
+
+    def _assistant(self, record: jsonl.Record) -> None:
+        value, message = record.value, record.value["message"]
+        anchored = self._link(value, Kind.STEP)
+        superseded = value.get("supersedesUuids")
+        for uuid in superseded if isinstance(superseded, list) else ():
+            self._withdraw(uuid)
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else [content]
+        for block in blocks:
+            if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                self._tool_use(block)
+        if message.get("model") == "<synthetic>" or value.get("isApiErrorMessage") is True:
+            return
+        mid = text_of(message.get("id")) or text_of(value.get("uuid"))
+        for text in map(claude_speech.answer, claude_speech.texts(blocks)):
+            if text and not speech.is_failure_notice(text):
+                self._answer_block(record, mid, text, anchored=anchored and text_of(value.get("parentUuid")) != "")
+
+    def _answer_block(self, record: jsonl.Record, mid: str, text: str, *, anchored: bool) -> None:
+        uuid = text_of(record.value.get("uuid"))
+        message = self._messages.get(speech.digest(mid)) if mid else None
+        if message is None:
+            self._require(anchored)
+            self._first_block(record, mid, text)
+            return
+        draft = message.draft
+        for known in message.old:
+            if _repeats(text, known):
+                return
+        if draft is None:
+            # Its place and time stand in the archive already; only the text goes on.
+            draft = _Draft(message.key, record.pos, Role.ASSISTANT, "reply", None, [], [], stored=True)
+            message.draft = self._drafts[message.key] = draft
+        for at, block in enumerate(draft.blocks):
+            if block.startswith(text):
+                return
+            if text.startswith(block):
+                draft.blocks[at], draft.uuids[at] = text, uuid
+                return
+        message.exchange = self._exchange
+        draft.blocks.append(text)
+        draft.uuids.append(uuid)
+
+    def _first_block(self, record: jsonl.Record, mid: str, text: str) -> None:
+        sidechain = record.value.get("isSidechain") is True
+        before = len(self._drafts)
+        self._say(record, text, Role.SUBAGENT if sidechain else Role.ASSISTANT, "answer" if sidechain else "reply")
+        if mid and len(self._drafts) > before:
+            self._exited = False
+            self._messages[speech.digest(mid)] = _Message(self._last_key, self._exchange, self._drafts[self._last_key])
+
+    # --- tools ---
+
+    def _tool_use(self, block: dict[str, Any]) -> None:
+        call_id, name = block["id"], text_of(block.get("name"))
+        if name.startswith("mcp__wwt"):
+            self._own_calls.add(call_id)
+            return
+        given = block.get("input")
+        given = given if isinstance(given, dict) else {}
+        call = None
+        if name in _EDITORS:
+            call = tools.edited([text_of(given.get("file_path")) or text_of(given.get("notebook_path"))])
+        elif isinstance(given.get("command"), str):
+            call = tools.command(given["command"])
+        self._calls[call_id] = call
+
+    def _tool_results(self, record: jsonl.Record, results: list[dict[str, Any]], pieces: list[tuple[str, str]]) -> None:
+        value = record.value
+        anchored = self._link(value, Kind.STEP)
+        time = parse_time(value.get("timestamp"))
+        if time is not None:
+            self._settle_removed(time)
+        if value.get("isSidechain") is True:
+            return
+        steering = [text for _, text in pieces]
+        for result in results:
+            output = claude_speech.result_text(result)
+            rejected = claude_speech.REFUSED.match(output) or claude_speech.is_refusal_record(value)
+            if rejected:
+                said = claude_speech.USER_SAID.search(output)
+                steering += [text for _, text in claude_speech.pieces([said[1]])] if said else []
+            else:
+                self._tool_result(record, result, output, anchored=anchored)
+        steering = list(dict.fromkeys(text for text in steering if text))
+        if steering:
+            self._require(anchored)
+            self._say(record, "\n\n".join(steering), Role.USER, "steering")
+
+    def _settle_removed(self, time: int) -> None:
+        self._result_times.append(time)
+        if any(abs(time - moment) <= _ABSORBED_WITHIN for moment in self._old.get("removed", ())):
+            raise Reread
+        self._removed = [queued for queued in self._removed if abs(time - (queued.removed or 0)) > _ABSORBED_WITHIN]
+
+    def _tool_result(self, record: jsonl.Record, result: dict[str, Any], output: str, *, anchored: bool) -> None:
+        call_id = text_of(result.get("tool_use_id"))
+        details = record.value.get("toolUseResult")
+        earlier = self._old_calls.pop(speech.digest(call_id), None)
+        if call_id in self._own_calls or earlier == "own":
+            self._own_calls.discard(call_id)
+            return
+        if earlier is not None and call_id not in self._calls:
+            # What the call was stands in bytes read before; for an edit, the result repeats the path.
+            if earlier != "files" or not isinstance(details, dict) or not text_of(details.get("filePath")):
+                raise Reread
+            self._calls[call_id] = tools.edited([details["filePath"]])
+        failed = result.get("is_error") is True
+        call = self._calls.pop(call_id, None)
+        if call is not None and not _is_unsettled(details):
+            ok = tools.verdict(call, failed=failed, output=output)
+            if ok is not None:
+                self._prove(record, call_id, call, ok=ok)
+        if failed and not claude_speech.NOT_AN_ERROR.match(output):
+            self._error(record, call_id, output, anchored=anchored)
+
+    def _prove(self, record: jsonl.Record, call_id: str, call: tools.Call, *, ok: bool) -> None:
+        time = parse_time(record.value.get("timestamp"))
+        uuid = text_of(record.value.get("uuid"))
+        for kind in call.kinds:
+            key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
+            self._outcomes.append((uuid, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), time)))
+
+    def _error(self, record: jsonl.Record, call_id: str, output: str, *, anchored: bool) -> None:
+        text = tools.error_text(re.sub(r"</?tool_use_error>", "", claude_speech.stripped(output)))
+        if not text:
+            return
+        self._require(anchored)
+        uuid = text_of(record.value.get("uuid"))
+        key = speech.turn_key(call_id or uuid, text) + ":error"
+        time = parse_time(record.value.get("timestamp"))
+        self._drafts.setdefault(key, _Draft(key, record.pos, Role.TOOL, "error", time, [text], [uuid]))
+
+    # --- titles ---
+
+    def _summary(self, value: dict[str, Any]) -> None:
+        leaf = value.get("leafUuid")
+        if isinstance(leaf, str):
+            self._title(value.get("summary"), _SUMMARY_RANK, leaf=leaf)
+
+    def _title(self, title: object, rank: int, *, session: object = None, leaf: str | None = None) -> None:
+        if not isinstance(title, str):
+            return
+        text = speech.title_of("\n\n".join(text for _, text in claude_speech.pieces([title])))
+        if text and not speech.is_failure_notice(text):
+            self._titles.append((session if isinstance(session, str) else None, Title(text, rank, leaf)))
+
+    # --- telling ---
+
+    def _told(self) -> tuple[dict[str, Any], list[Event]]:
+        if self._is_own():
+            return {"own": True}, []
+        about = self._about()
+        if about is None:
+            return {}, self._loose_titles()
+        for queued in list(self._removed):
+            queued.waits = False
+            self._drafts.pop(queued.key, None)
+            if queued.key in self._old_queue_keys():
+                self._retracted.append(queued.key)
+        drafts = sorted((draft for draft in self._drafts.values() if draft.blocks), key=lambda draft: draft.pos)
+        if about.is_subagent:
+            drafts = [draft for draft in drafts if draft.role is not Role.TOOL]
+        if about.is_subagent and not self._resumed and _is_warm_up(drafts):
+            return {"own": True}, []
+        events: list[Event] = [Retract(key) for key in self._retracted]
+        events += [self._turn(draft, about) for draft in drafts]
+        events += [outcome for uuid, outcome in self._outcomes if not self._is_abandoned(uuid)]
+        if not events and not self._resumed:
+            return {}, self._loose_titles()
+        return self._state(about), [about, *self._own_titles(about), *events]
+
+    def _old_queue_keys(self) -> set[str]:
+        return {item[1] for item in self._old.get("queue", ())}
+
+    def _is_own(self) -> bool:
+        """Whether wwt itself ran this session: its words are ours, not the user's."""
+        if self._old.get("own"):
+            return True
+        return self._cwd is not None and not self._resumed and speech.is_own(self._cwd)
+
+    def _about(self) -> About | None:
+        if self._old.get("id"):
+            return self._identity(self._old["id"], self._old.get("parent"), bool(self._old.get("sub")))
+        stem = self._path.name.partition(".jsonl")[0]
+        majority = next((name for name, _ in self._ids.most_common() if name), None)
+        if not self._ids:
+            return None
+        parts = self._path.parts
+        nested = "subagents" in parts[:-1]
+        agent_id = next((name for name, _ in self._agent_ids.most_common() if name), "")
+        if nested or (self._sidechain_only and (agent_id or stem.startswith("agent-"))):
+            above = parts[parts.index("subagents") - 1] if nested and parts.index("subagents") else None
+            of = self._forked_from or above or majority or stem
+            return self._identity(f"{of}/{agent_id or stem.removeprefix('agent-')}", of, True)
+        # In the client's own layout the file is named for its session, whatever ids were copied into it.
+        named = _UUID.fullmatch(stem) or stem in self._all_ids or parts[-3:-2] == ("projects",)
+        own = stem if named else majority or stem
+        parent = self._forked_from or next((name for name, _ in self._ids.most_common() if name and name != own), None)
+        return self._identity(own, parent if parent != own else None, False)
+
+    def _identity(self, external_id: str, parent: str | None, is_subagent: bool) -> About:
+        if is_subagent and self._resumed and not self._sidechain_only and "subagents" not in self._path.parts:
+            raise Reread
+        cwd = None if self._old.get("cwd") or not self._cwd else jsonl.scrub(self._cwd)
+        branch = jsonl.scrub(self._branch) if self._branch else None
+        exited = self._exited
+        return About(
+            speech.plain_id(external_id),
+            cwd,
+            branch,
+            parent and speech.plain_id(parent),
+            is_subagent,
+            exited,
+            self._first,
+            self._latest,
+        )
+
+    def _turn(self, draft: _Draft, about: About) -> Event:
+        text = "\n\n".join(draft.blocks)
+        if draft.stored:
+            return Extend(draft.key, text)
+        role, kind = draft.role, draft.kind
+        if about.is_subagent and role is not Role.SUBAGENT:
+            role, kind = Role.SUBAGENT, "answer" if role is Role.ASSISTANT else "task"
+        state = State.ABANDONED if any(map(self._is_abandoned, draft.uuids)) else State.LIVE
+        return Upsert(RawTurn(draft.key, draft.pos, role, kind, text, draft.time, state))
+
+    def _is_abandoned(self, uuid: str) -> bool:
+        return not self._resumed and uuid in self._tree and self._tree.is_abandoned(uuid)
+
+    def _own_titles(self, about: About) -> list[Event]:
+        titles: list[Event] = []
+        if not about.is_subagent:
+            ours = {about.external_id, next((name for name, _ in self._ids.most_common() if name), about.external_id)}
+            if about.parent:
+                ours.discard(about.parent)
+            if self._first_prompt and not self._old.get("titled"):
+                titles.append(Title(speech.title_of(self._first_prompt), 0))
+            titles += [self._resolved(title) for session, title in self._titles if session is None or session in ours]
+        return titles
+
+    def _resolved(self, title: Title) -> Title:
+        """A summary's leaf is a record; where it is one of this file, the title is this session's."""
+        here = title.leaf is not None and (title.leaf in self._tree or self._is_open(title.leaf))
+        return Title(title.text, title.rank) if here else title
+
+    def _loose_titles(self) -> list[Event]:
+        return [title for _, title in self._titles if title.leaf is not None]
+
+    def _state(self, about: About) -> dict[str, Any]:
+        """What the next parse needs: ids, digests, numbers and flags."""
+        calls = self._old_calls | {speech.digest(call_id): "own" for call_id in self._own_calls}
+        calls |= {speech.digest(call_id): call.kinds[0] for call_id, call in self._calls.items() if call is not None}
+        return {
+            "open": sorted(self._old_open | {speech.digest(uuid) for uuid in self._open}),
+            "messages": {
+                mid: _saved(message, self._exchange)
+                for mid, message in self._messages.items()
+                if self._exchange - message.exchange < 2
+            },
+            "prompts": sorted(self._prompts),
+            "said": sorted(self._said),
+            "queue": [queued.saved() for queued in self._queue if queued not in self._removed],
+            "removed": [queued.removed for queued in self._removed if queued.removed is not None],
+            "results": self._result_times[-8:],
+            "calls": calls,
+            "last": self._last_key,
+            "first": self._first,
+            "latest": self._latest,
+            "titled": bool(self._old.get("titled")) or self._first_prompt is not None,
+            "cwd": bool(self._old.get("cwd")) or self._cwd is not None,
+            "id": about.external_id,
+            "parent": about.parent,
+            "sub": about.is_subagent,
+        }
+
+
+@dataclass(slots=True)
+class _Queued:
+    """A prompt typed while the agent was busy. `waits`: still in the agent's queue, as far as the records say."""
+
+    digest: str
+    key: str
+    waits: bool = True
+    attached: bool = False
+    removed: int | None = None
+
+    def saved(self) -> list[Any]:
+        return [self.digest, self.key, self.waits, self.attached]
+
+
+def _saved(message: _Message, exchange: int) -> dict[str, Any]:
+    new = [_fingerprint(block) for block in message.draft.blocks] if message.draft else []
+    return {"key": message.key, "age": exchange - message.exchange, "blocks": message.old + new}
+
+
+def _repeats(text: str, known: list[Any]) -> bool:
+    """Whether `text` is a block that an earlier parse held. Reread where digests can't tell."""
+    length, whole, head = known
+    if len(text) >= length and speech.digest(text[:length]) == whole:
+        if len(text) == length:
+            return True
+        raise Reread
+    if len(text) < length and (len(text) < _HEAD or speech.digest(text[:_HEAD])[:4] == head):
+        raise Reread
+    return False
+
+
+def _is_unsettled(details: object) -> bool:
+    """Whether the command was still running, or was stopped, when the record was written."""
+    return isinstance(details, dict) and (details.get("interrupted") is True or bool(details.get("backgroundTaskId")))
+
+
+def _is_warm_up(drafts: list[_Draft]) -> bool:
+    """The client's own warm-up request, which nobody asked for."""
+    return bool(drafts) and drafts[0].blocks == ["Warmup"]
