@@ -101,7 +101,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     events = [] if wish.paths else list(inbox.waiting(home.root / "inbox"))
     found = _find(wish, known, events, report)
     report.files_found = len(found)
-    changed = [item for item in found if not _unchanged(item, known)]
+    changed = [item for item in found if not _unchanged(item, known, home.settings.archive.idle_minutes)]
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
         report.days_left = kept.days_left
     if wish.dry_run:
@@ -147,7 +147,7 @@ def source_of(agent: str) -> Source:
     return next(source for source in SOURCES if source.agent == agent)
 
 
-def _unchanged(found: Found, known: Known) -> bool:
+def _unchanged(found: Found, known: Known, idle_minutes: int) -> bool:
     row = known.get((found.agent, str(found.path)))
     if row is None:
         return False
@@ -156,7 +156,14 @@ def _unchanged(found: Found, known: Known) -> bool:
     except OSError:
         return False
     # Never the clock alone: two appends may fall into one tick of it.
-    return (row["size"], row["mtime_ns"], row["parser_version"]) == (stat.st_size, stat.st_mtime_ns, source_of(found.agent).parser_version)
+    same = (row["size"], row["mtime_ns"], row["parser_version"]) == (stat.st_size, stat.st_mtime_ns, source_of(found.agent).parser_version)
+    return same and not (row["pending"] and _idle(stat.st_mtime_ns // 1_000_000, idle_minutes))
+
+
+def _idle(last: int, idle_minutes: int) -> bool:
+    """Whether nothing was written for that long since `last` (UTC ms). A clock that runs ahead keeps nothing open for ever."""
+    now = now_ms()
+    return now - min(last, now) >= idle_minutes * MINUTE
 
 
 # --- reading ---
@@ -165,7 +172,7 @@ def _unchanged(found: Found, known: Known) -> bool:
 def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress: Progress) -> None:
     if not changed:
         return
-    from archiver.ingest import ingest_file  # noqa: PLC0415  SQLAlchemy costs 0.25 s; a run that finds nothing new goes without
+    from archiver.ingest import ingest_file, settle_titles  # noqa: PLC0415  SQLAlchemy costs 0.25 s; a run that finds nothing new goes without
 
     unindexed = 0
     for done, found in enumerate(changed):
@@ -175,7 +182,8 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
                 if wish.distil:
                     _bury(home, found, report)
                 continue
-            one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=wish.finished or found.segment != "live")
+            final = wish.finished or found.segment != "live" or _idle(found.path.stat().st_mtime_ns // 1_000_000, home.settings.archive.idle_minutes)
+            one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=final)
         except OSError as error:
             report.unreadable.append({"file": str(found.path), "line": 0, "reason": error.strerror or str(error)})
             continue
@@ -184,6 +192,7 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
         if unindexed >= INDEX_EVERY:
             home.index.apply()
             unindexed = 0
+    settle_titles(home.database)
     progress("read", len(changed), len(changed))
 
 

@@ -18,7 +18,6 @@ DEFAULT_MODEL = "use-multilingual"
 class Archive:
     idle_minutes: int = 30
     keep_deleted: bool = False
-    include_subagents: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def load(path: Path) -> Config:
     """Settings of the file at `path`; defaults where it is absent. Unknown or ill-typed settings are a WwtError."""
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Config()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise WwtError("config.unreadable", path=path, reason=error, exit_code=USAGE) from error

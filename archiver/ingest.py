@@ -134,7 +134,7 @@ class _Filing:
         finally:
             self.report.bytes_read += parse.bytes_read
         self._flush()
-        self._finish(parse.progress)
+        self._finish(parse.progress, final=final)
 
     def _columns(self, now: Snapshot) -> dict[str, Any]:
         return {"segment": self.found.segment, "size": now.size, "mtime_ns": now.mtime_ns}
@@ -213,16 +213,16 @@ class _Filing:
         # An id that was deleted and is in use again.
         return Status.ACTIVE.value if held is Status.DELETED else None
 
-    def _finish(self, progress: Progress) -> None:
+    def _finish(self, progress: Progress, *, final: bool) -> None:
         offset, path = progress.offset, self.found.path
         head, tail = probes(path, offset) if offset and path.suffix != ".zst" else ("", "")
-        state = json.dumps({"line": progress.line, "state": progress.state}, separators=(",", ":"))
+        state = json.dumps({"line": progress.line, "final": final, "state": progress.state}, separators=(",", ":"))
         columns: dict[str, Any] = {"head_hash": head, "tail_hash": tail, "offset": offset, "parser_state": state}
         columns |= {"parser_version": self.source.parser_version, "session_id": self.session_id}
         sessions.update_file(self.tx, self.file_id, columns)
+        self._keep_titles()
         if self.session_id is None:
             return
-        self._settle_titles()
         sessions.put_outcomes(self.tx, self.session_id, self.facts)
         if self.change.any or self.facts:
             sessions.refine(self.tx, self.session_id, changed_at=now_ms())
@@ -233,18 +233,20 @@ class _Filing:
         if self.retitled:
             chunks.reindex(self.tx, self.session_id)
 
-    def _settle_titles(self) -> None:
-        assert self.session_id is not None
+    def _keep_titles(self) -> None:
         for title in self.titles:
             text = self.redact(title.text).strip()
-            if not text:
-                continue
-            if title.leaf is None:
-                self.retitled |= sessions.offer_title(self.tx, self.session_id, text, title.rank)
-            else:
+            if text and title.leaf is not None:
                 sessions.wait_title(self.tx, self.source.agent, title.leaf, text)
-        for changed in sessions.settle_titles(self.tx, SUMMARY_RANK):
-            chunks.reindex(self.tx, changed)
+            elif text and self.session_id is not None:
+                self.retitled |= sessions.offer_title(self.tx, self.session_id, text, title.rank)
+
+
+def settle_titles(database: Database) -> None:
+    """Give the titles that name a turn of another session to it, now that more sessions are known."""
+    with database.transaction() as tx:
+        for session_id in sessions.settle_titles(tx, SUMMARY_RANK):
+            chunks.reindex(tx, session_id)
 
 
 def project_of(tx: Connection, cwd: str, redact: Redact) -> int:

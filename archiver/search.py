@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 MOST = 200
 """Results a caller can ask for."""
-DEPTH = 300
-"""Rows taken from each index, and rescored by their sentences."""
-FUSED = 100
-"""Of those, the places that count: further down a list a place says nothing."""
+DEPTH = 100
+"""Rows taken from each index and rescored by their sentences; twice the limit where that is more."""
 SNIPPET = 320
 SHORT_ID = 8
 
@@ -68,23 +66,23 @@ def search(reader: Reader, index: Index, embedder: Embedder | None, query: Query
     """The best hits for any text a person can type, best first. Never raises over the text; finds what is not indexed yet."""
     notices = index.ensure()
     words, vectors = index.words(), index.vectors()
+    limit = max(1, min(query.limit, MOST))
+    depth = max(DEPTH, 2 * limit)
     wanted = _filter(reader, query)
     straight = WaitingRows.read(reader, wanted, STRAIGHT)
-    lexical, terms = _lexical(words, straight, query, wanted)
+    lexical, terms = _lexical(words, straight, query, wanted, depth)
     dense: list[tuple[int, float]] = []
     engines: tuple[str, ...] = ("words",)
     if embedder is not None and vectors is not None and vectors.model != embedder.model:
         notices.append("search.model_changed")
     elif embedder is not None and query.text.strip():
         engines = ("words", "vectors")
-        dense = _dense(reader, vectors, straight, embedder, query, wanted)
+        dense = _dense(reader, vectors, straight, embedder, query, wanted, depth)
     rows = lookup.found(reader, {ref for ref, _ in dense} | {hit.ref for hit in lexical})
     rows = {ref: row for ref, row in rows.items() if row.status != "retired"}
     scores = fuse([(ref, score) for ref, score in dense if ref in rows], [hit for hit in lexical if hit.ref in rows])
     ranked = arranged(rows, scores, lookup.evidence_turns(reader, [-ref for ref in rows if ref < 0]))
-    hits = _hits(
-        reader, rows, ranked[: max(1, min(query.limit, MOST))], query, terms, {hit.ref: hit for hit in lexical}
-    )
+    hits = _hits(reader, rows, ranked[:limit], query, terms, {hit.ref: hit for hit in lexical})
     return Results(query.scope, engines, tuple(hits), tuple(notices))
 
 
@@ -115,28 +113,34 @@ def _filter(reader: Reader, query: Query) -> Filter:
 
 
 def _lexical(
-    words: Words | None, straight: WaitingRows, query: Query, wanted: Filter
+    words: Words | None, straight: WaitingRows, query: Query, wanted: Filter, depth: int
 ) -> tuple[list[WordHit], list[Term]]:
     """Rows by their words, best first, and the terms they were looked up by."""
     try:
         known = straight.known if words is None else lambda word: words.known(word) or straight.known(word)
         terms = query_terms(query.text, known, kiwi=kiwi_loaded())
-        hits = [] if words is None else words.search(terms, wanted, DEPTH)
+        hits = [] if words is None else words.search(terms, wanted, depth)
     except WordsDamaged:  # between `ensure` and now
         words, hits, terms = None, [], query_terms(query.text, straight.known)
     hits = [hit for hit in hits if hit.ref not in straight.refs]
     hits += straight.judge(terms, words)
-    return sorted(hits, key=lambda hit: (-hit.score, hit.ref))[:DEPTH], terms
+    return sorted(hits, key=lambda hit: (-hit.score, hit.ref))[:depth], terms
 
 
 def _dense(
-    reader: Reader, vectors: Vectors | None, straight: WaitingRows, embedder: Embedder, query: Query, wanted: Filter
+    reader: Reader,
+    vectors: Vectors | None,
+    straight: WaitingRows,
+    embedder: Embedder,
+    query: Query,
+    wanted: Filter,
+    depth: int,
 ) -> list[tuple[int, float]]:
     """Rows by meaning, best first. A row's score is the mean of its own similarity and its best sentence's."""
     near = embedder.query(unicodedata.normalize("NFC", query.text))
     if not near.any():
         return []
-    own = {} if vectors is None else dict(vectors.search(near, wanted, DEPTH))
+    own = {} if vectors is None else dict(vectors.search(near, wanted, depth))
     own = {ref: score for ref, score in own.items() if ref not in straight.refs}
     rows = lookup.found(reader, own)
     hashes = {row.hash: ref for ref, row in rows.items()} | {row.hash: ref for ref, row in straight.rows.items()}
@@ -148,7 +152,7 @@ def _dense(
         row = rows.get(ref) or straight.rows.get(ref)
         if row is not None:
             scored.append((ref, (score + best.get(row.hash, score)) / 2))
-    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:DEPTH]
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:depth]
 
 
 def _best_sentences(query: Floats, stored: Mapping[str, lookup.StoredVector]) -> dict[str, float]:

@@ -25,9 +25,16 @@ class Exchange:
     assistant: list[Judgement] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     user_length: int = 0
+    failure: bool = False
+    """The user pasted what failed: a stack trace, a compiler's or a tool's error lines."""
     closing: int = -1
     """The assistant's last turn, which reports; -1 if it did not answer."""
     facts: list[Fact] = field(default_factory=list)
+
+    @property
+    def asked(self) -> bool:
+        """The user asks something: what answers it is more often worth keeping than what reports on work."""
+        return any(j.sentence.said.rstrip().endswith("?") for j in self.user)
 
     @property
     def plan(self) -> bool:
@@ -83,9 +90,17 @@ def _take(exchange: Exchange, turn: Turn, index: int, ruleset: RuleSet, judge: J
     if turn.role is Role.USER:
         exchange.user += judged
         exchange.user_length += len(turn.text)
+        exchange.failure |= _FAILURE.search(turn.text) is not None
     else:
         exchange.assistant += judged
         exchange.closing = index
+
+
+_FAILURE = re.compile(
+    r"^\s*(?:Traceback \(|Caused by:|npm (?:ERR!|error)|.{0,120}?\b\w*(?:Error|Exception)(?:\[\w+\])?: |(?:ERROR|FATAL|FAIL|panic)\b"
+    r"|\S+\(\d+,\d+\): error|error(?:\[\w+\])?: |.{0,80}\b(?:[45]\d\d \((?:Not|Internal|Bad|Un)|exit code [1-9]))",
+    re.MULTILINE,
+)
 
 
 def agreed(exchange: Exchange, judge: Judge) -> bool:
@@ -98,10 +113,11 @@ def agreed(exchange: Exchange, judge: Judge) -> bool:
 
 def refuted(exchange: Exchange | None, judge: Judge) -> bool:
     """The user begins by saying that what was done before does not work."""
-    if exchange is None or exchange.user_length > LONG:
+    if exchange is None or (exchange.user_length > LONG and not exchange.failure):
         return False
     moves = [judge.moves(j.sentence) for j in exchange.user[:3]]
-    return any("refute" in m for m in moves) and not any("confirm" in m for m in moves)
+    fails = any("refute" in m for m in moves) or (exchange.failure and exchange.user_length <= LONG * 3)
+    return fails and not any("confirm" in m for m in moves)
 
 
 def confirmed(exchange: Exchange | None, judge: Judge) -> bool:

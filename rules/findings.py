@@ -188,7 +188,9 @@ def _accepted(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
     if before is None or before.closing < 0:
         return
     judge = talk.judge
-    yes = next((j.sentence for j in exchange.user[:4] if "agree" in judge.moves(j.sentence)), exchange.user[0].sentence)
+    said = [j.sentence for j in exchange.user[:4]]
+    agreeing = [s for s in said if "agree" in judge.moves(s)]
+    yes = next((s for s in said if chosen(s.said)), agreeing[0] if agreeing else said[0])
     reply = [j for j in before.assistant if j.sentence.turn == before.closing]
     picked = [pick for j in exchange.user for pick in chosen(j.sentence.said)]
     found = _picked(picked, [j.sentence for j in reply]) if picked else _proposal(talk, reply)
@@ -224,7 +226,9 @@ def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, fl
     best: tuple[Sentence, float] | None = None
     for place, judgement in enumerate(reply):
         sentence = judgement.sentence
-        if sentence.kind == "table" or "offer" not in talk.judge.moves(sentence):
+        if sentence.kind == "table" or "offer" not in talk.judge.moves(sentence) or _ANAPHORA.search(sentence.said):
+            continue
+        if not _says_what(sentence):
             continue
         if any(
             isinstance(hit.reading, Guard) and hit.reading.id == "errand.offered" for hit in talk.judge.guards(sentence)
@@ -241,6 +245,13 @@ def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, fl
 
 
 PROPOSAL = 0.85
+_ANAPHORA = re.compile(
+    r"\b(?:do|implement|apply|make|fix|add|close|start|try|use|update) (?:implementing )?(?:this|that|it|these|them|those)\b"
+    r"|\b(?:this|that|the above) (?:approach|change|fix|plan|way)\b|(?:이|그|위) ?(?:방식|방법|방향|내용|계획|수정|변경)(?:대로|으로|로)? ?(?:진행|적용|수정|할|하)|이렇게|그렇게",
+    re.IGNORECASE,
+)
+"""A proposal that only points at what was said before; a yes to it says nothing by itself."""
+
 _STRONG = ("추천", "권장", "제안", "낫습니다", "좋습니다", "좋겠습니다", "적절", "적합", "할까요", "까요?", "결론", "맞습니다", "recommend", "suggest", "want me to", "should i", "shall i", "i'd ", "best ", "propose", "better to", "let's ", "prefer", "the fix would be", "simplest", "cleanest")  # fmt: skip
 _EMPTY = ("적용할까요", "반영할까요", "수정할까요", "진행할까요", "진행해도 될까요", "시작할까요", "계속할까요", "커밋할까요", "확인해", "어떻게 할까요", "어떤", "어느", "proceed", "continue", "go ahead", "which ", "would you like", "sound good", "what do you", "commit")  # fmt: skip
 
@@ -266,6 +277,7 @@ class _Cause:
 
 
 _CAUSES = re.compile(r"원인|이유|문제|증상|버그|cause|reason|why|problem|issue|bug", re.IGNORECASE)
+_ROOT = re.compile(r"원인|root cause|^causes?\b|^why\b", re.IGNORECASE)
 _FIXES = re.compile(r"수정|해결|조치|변경|대응|fix|solution|resolution|changes?\b|what (?:was|I) ", re.IGNORECASE)
 """Words of a heading, a lead line or a column that tell what stands under it."""
 
@@ -277,6 +289,7 @@ PER_EXCHANGE = 3
 def solutions(talk: Dialogue) -> Iterator[Finding]:
     """Problem, cause and fix from different turns made one. A fix that the next words refute is dropped, its cause waits."""
     waiting: list[_Cause] = []
+    every: list[Finding] = []
     for exchange in talk.exchanges:
         causes = waiting + _causes(exchange)
         if _failed(exchange):
@@ -285,15 +298,37 @@ def solutions(talk: Dialogue) -> Iterator[Finding]:
         found = [f for f in _solved(talk, exchange, causes) if not _refuted(talk, exchange, f)]
         used = {id(sentence) for finding in found for sentence in finding.before}
         waiting = [c for c in causes if id(c.judgement.sentence) not in used and exchange.number - c.exchange < 2][-6:]
-        yield from found
+        every += found
+    yield from (finding for finding in every if not any(_tried_again(talk, finding, later) for later in every))
+
+
+def _tried_again(talk: Dialogue, earlier: Finding, later: Finding) -> bool:
+    """The user complained once more and the same matter was fixed anew: the first fix was none."""
+    if not 0 < later.exchange - earlier.exchange <= 4 or not _complained(talk.exchanges[later.exchange]):
+        return False
+    mine = frozenset().union(*(words(s.text) for s in earlier.sentences))
+    theirs = frozenset().union(*(words(s.text) for s in later.sentences))
+    return len(mine & theirs) >= 3 and containment(mine, theirs) >= 0.4
+
+
+def _complained(exchange: Exchange) -> bool:
+    return exchange.failure or any(j.worth("solution", "problem") > 0 for j in exchange.user)
 
 
 def _causes(exchange: Exchange) -> list[_Cause]:
     found = []
     for judgement in (*exchange.user, *exchange.assistant):
         points = judgement.worth("solution", "cause")
-        if points and _CAUSES.search(f"{judgement.sentence.heading} {judgement.sentence.lead}"):
+        under = f"{judgement.sentence.heading} {judgement.sentence.lead}"
+        if points and _CAUSES.search(under):
             points += 0.3
+        elif (
+            not points
+            and _ROOT.search(under)
+            and judgement.sentence.kind == "list"
+            and len(judgement.sentence.said) > 25
+        ):
+            points = 0.7
         if judgement.sentence.role == "user":
             points = points - 0.1 if exchange.plan or points >= 0.9 else 0.0
         if points >= 0.5:
@@ -365,16 +400,14 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
             fix += 0.2
         if sentence.role == "assistant" and sentence.turn == exchange.closing:
             fix += 0.2
-        best = max(((_pair(c, judgement, fix, talk), c) for c in causes), key=lambda p: p[0], default=None)
-        if best and best[0] + proof >= PAIR:
-            cause = best[1].judgement
-            by_user = sentence.role == "user"
-            finding = _solution(judgement, (cause,), best[0] - 1 + proof, exchange, part="fix", by_user=by_user)
-            pairs.append((best[0] + proof, finding))
-        elif by_problem := _reported(exchange, judgement, fix):
-            pairs.append(
-                (1.5 + fix - 0.9, _solution(judgement, (by_problem,), fix + proof, exchange, part="fix", by_user=False))
-            )
+        scored = [(_pair(cause, judgement, fix, talk) + proof, cause.judgement) for cause in causes]
+        fitting = [(points, cause) for points, cause in scored if points >= PAIR]
+        by_user = sentence.role == "user"
+        for points, cause in fitting:
+            pairs.append((points, _solution(judgement, (cause,), points - 1, exchange, part="fix", by_user=by_user)))
+        if not fitting and (problem := _reported(exchange, judgement, fix)):
+            found = _solution(judgement, (problem,), fix + proof, exchange, part="fix", by_user=False)
+            pairs.append((0.6 + fix, found))
     kept = 0
     for _, finding in sorted(pairs, key=lambda p: -p[0]):
         if kept == PER_EXCHANGE:
@@ -403,11 +436,12 @@ def _trouble(talk: Dialogue, exchange: Exchange) -> bool:
     """The user spoke of something that does not work, here or just before. Without it, "missing" and "not" are design talk."""
     before = talk.before(exchange)
     said = (*exchange.user, *(before.user if before else ()))
-    return any(j.worth("solution", "problem") > 0 for j in said) or any(not f.ok for f in exchange.facts)
+    failed = exchange.failure or any(not fact.ok for fact in exchange.facts)
+    return failed or any(j.worth("solution", "problem") > 0 for j in said)
 
 
 def _tells(fix: Sentence) -> bool:
-    """"Fixed." and "수정했습니다" do not tell what was done."""
+    """ "Fixed." and "수정했습니다" do not tell what was done."""
     return len(words(fix.text)) >= 2
 
 
@@ -441,7 +475,8 @@ def _reported(exchange: Exchange, fix: Judgement, points: float) -> Judgement | 
     reports = [
         j
         for j in exchange.user
-        if j.worth("solution", "problem") >= 0.6 and len(words(j.sentence.text)) >= 2
+        if j.worth("solution", "problem") >= 0.6
+        and len(words(j.sentence.text)) >= 2
         and j.worth("decision", "choice") < ENOUGH
         and j.worth("decision", "request") < 0.6
     ]
@@ -477,7 +512,7 @@ def _solution(
 _COMPLETE = re.compile(r"[.!。]\W*$|(?:다|요|음|함|임|됨|필수|금지)\W*$")
 """A sentence of its own, not a heading or a scrap of a list."""
 
-FACT = 1.25
+FACT = 1.05
 """Points a fact that an assistant states must have; what a user lays down needs `ENOUGH`."""
 
 
@@ -495,7 +530,7 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
     part = "rule" if rule >= ENOUGH else "fact"
     points = rule + 0.3 * fact if part == "rule" else fact
     points -= _lengthy(exchange) if user else 0.0
-    if not user and sentence.turn == exchange.closing:
+    if not user and exchange.asked:
         points += 0.1
     if (
         points < (ENOUGH if part == "rule" or user else FACT)
@@ -505,7 +540,7 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
         return
     if sentence.kind == "table" or (part == "fact" and judgement.worth("decision", "request") >= 0.7):
         return
-    if not user and not _COMPLETE.search(sentence.text):
+    if not user and (judgement.worth("solution", "cause") >= ENOUGH or not _COMPLETE.search(sentence.text)):
         return
     yield Finding(
         EntryType.PATTERN,

@@ -53,12 +53,13 @@ _STAND_IN = re.compile(
     r"(?:^|[^a-z])(?:your|example|placeholder|redacted|masked|hidden|change[-_]?(?:me|this|it)|dummy|sample|insert|replace|todo|tbd|"
     r"fixme|goes|here)(?:[^a-z]|$)|\.\.\.|…|x{4}|X{4}|\*{3}|•{3}|여기|입력|변경|예시"
 )
-_CALL = re.compile(r"(?:await\s|new\s)?[A-Za-z_$@][\w$]*(?:(?:\.|->|::|\?\.)[\w$]+)*[(\[{]")
+_CALL = re.compile(r"(?:await\s|new\s)?[A-Za-z_$@][\w$]*(?:(?:\.|->|::|\?\.)[\w$]+)*[(\[{]|\(")
 _DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.)[A-Za-z_$][\w$]*)+[!?]?")
 _PATH = re.compile(r"(?:~|\.{0,2})/[\w.@~-]+(?:/[\w.@~-]*)*|[A-Za-z]:\\.*|[\w-]+(?:/[\w.-]+)+\.\w{1,5}")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d{1,2}:\d\d.*|v?\d+(?:\.\d+)+\w*")
 _NUMBER = re.compile(r"[-+~<>=≤≥]*\d[\d,._]*(?:%|[a-zA-Z]{1,3})?[+\-~]?\d*")
 _WORDY = re.compile(r"[A-Za-z]+(?:[_\-. /:]+[A-Za-z]+)*[_\-.]?v?\d{0,4}")
+_SNAKE = re.compile(r"_*[A-Za-z]+\d{0,3}[a-z]?(?:_+(?:[A-Za-z]+\d{0,3}[a-z]?|\d{1,3}))+")
 _STOP_WORDS = """
     str string text varchar char bytes byte bool boolean int integer number float any object optional required none
     null nil undefined true false yes no on off unknown void never unset empty missing invalid valid wrong
@@ -131,6 +132,8 @@ def token(found: Found) -> bool:
         return False
     if _WORDY.fullmatch(value):
         return _shuffled(value)
+    if _SNAKE.fullmatch(value) or (_DOTTED.fullmatch(value) and not _long_part(value)):
+        return False
     return _digits(value) > 0 and any(c.isalpha() for c in value)
 
 
@@ -153,6 +156,8 @@ def strict(found: Found) -> bool:
 def flag(found: Found) -> bool:
     """After `--password` and its kin: words after a space are prose unless quoted, words after `=` are not."""
     if found.value.isdigit() or _NUMBER.fullmatch(found.value) or len(found.value) < 4 or not _literal(found):
+        return False
+    if re.match(r"\w+=", found.value):
         return False
     if found.quoted or found.assigned:
         return not _compound(found.value) and not any(c.isspace() for c in found.value)
@@ -189,8 +194,8 @@ def card(found: Found) -> bool:
 
 
 _ISSUER = re.compile(
-    r"4\d{15}|4\d{12}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
-    r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14,17}|9[0-9]\d{14}"
+    r"4\d{15}|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
+    r"|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}|9[0-9]\d{14}"
 )
 
 

@@ -48,7 +48,8 @@ def write(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) 
 
 
 def _write_synced(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+    binary = getattr(os, "O_BINARY", 0)  # Windows would turn line ends into its own
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | binary, PRIVATE_FILE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
         file.flush()

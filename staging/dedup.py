@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -95,8 +96,12 @@ class Near:
 @dataclass(frozen=True, slots=True)
 class _Words:
     words: tuple[str, ...]
-    shapes: tuple[str, ...]
+    shapes: str
     """The words with every number alike, so that a changed port or version is still seen to be about the same thing."""
+    run: str
+    """The same without spaces."""
+    distinct: frozenset[str]
+    """Every shape once."""
     numbers: frozenset[str]
     trigrams: frozenset[str]
 
@@ -119,44 +124,59 @@ def differs(a: str, b: str) -> bool:
 
 
 class Pool:
-    """What to compare with, its words cut once."""
+    """What to compare with, its words cut once and indexed: whole texts, and their first lines."""
 
     def __init__(self, known: Iterable[Known]) -> None:
         self.known = tuple(known)
-        self.words = tuple(_words(k.text) for k in self.known)
-        self.shapes = [" ".join(w.shapes) for w in self.words]
-        self.runs = ["".join(w.shapes) for w in self.words]
+        self.texts = _Index([k.text for k in self.known])
+        self.heads = _Index([_head(k.text) for k in self.known])
+
+
+class _Index:
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.words = tuple(_words(text) for text in texts)
+        self.runs = [w.run for w in self.words]
+        self.places: dict[str, list[int]] = {}
+        for place, cut in enumerate(self.words):
+            for word in cut.distinct:
+                self.places.setdefault(word, []).append(place)
+
+    def scores(self, mine: _Words) -> dict[int, float]:
+        return {place: _similarity(mine, self.words[place]) for place in self._worth_a_look(mine)}
+
+    def _worth_a_look(self, mine: _Words) -> set[int]:
+        """Places that may be near: those that share a third of the words, or are alike character by character.
+
+        The full comparison costs too much to run on all that ever waited.
+        """
+        from rapidfuzz import fuzz, process  # noqa: PLC0415  19 ms, paid when something is staged or reviewed
+
+        shared = Counter(place for word in mine.distinct for place in self.places.get(word, ()))
+        by_words = {p for p, n in shared.items() if 3 * n >= min(len(mine.distinct), len(self.words[p].distinct))}
+        by_runs = process.extract_iter(mine.run, self.runs, scorer=fuzz.ratio, score_cutoff=RUNS_ALIKE * 100)
+        return by_words | {place for _, _, place in by_runs}
 
 
 def near(text: str, pool: Pool, *, semantic: Semantic | None = None) -> Near | None:
-    """The closest of the pool, if it is near at all."""
-    known, theirs = pool.known, pool.words
+    """The closest of the pool, if it is near at all: as a whole or by its first line, which says what it is about."""
+    known = pool.known
     if not known or not text.strip():
         return None
     mine = _words(text)
-    scores = {i: _similarity(mine, theirs[i]) for i in _worth_a_look(mine, pool)}
+    scores = pool.texts.scores(mine)
+    for place, score in pool.heads.scores(_words(_head(text))).items():
+        scores[place] = max(scores.get(place, 0.0), score)
     if semantic is not None:
-        for i, meant in enumerate(semantic(text, [k.text for k in known])):
-            scores[i] = max(scores.get(i, 0.0), float(meant))
+        for place, meant in enumerate(semantic(text, [k.text for k in known])):
+            scores[place] = max(scores.get(place, 0.0), float(meant))
     best = max(scores, key=scores.__getitem__, default=None)
     if best is None or scores[best] < NEAR:
         return None
-    return Near(known[best], round(min(scores[best], 1.0), 2), _differs(mine, theirs[best]))
+    return Near(known[best], round(min(scores[best], 1.0), 2), _differs(mine, pool.texts.words[best]))
 
 
-def _worth_a_look(mine: _Words, pool: Pool) -> set[int]:
-    """Places in the pool that may be near. Whole pools pass through compiled code here; the rest is for a few.
-
-    Shared words below `NEAR` can't make texts near, and shared runs that do so leave the characters alike by far more
-    than `RUNS_ALIKE` unless the order is another, which shared words see.
-    """
-    from rapidfuzz import fuzz, process  # noqa: PLC0415  19 ms, paid when something is staged or reviewed
-
-    by_words = process.extract_iter(
-        " ".join(mine.shapes), pool.shapes, scorer=fuzz.token_set_ratio, score_cutoff=NEAR * 100
-    )
-    by_runs = process.extract_iter("".join(mine.shapes), pool.runs, scorer=fuzz.ratio, score_cutoff=RUNS_ALIKE * 100)
-    return {place for found in (by_words, by_runs) for _, _, place in found}
+def _head(text: str) -> str:
+    return text.strip().partition("\n")[0]
 
 
 def _similarity(a: _Words, b: _Words) -> float:
@@ -164,10 +184,9 @@ def _similarity(a: _Words, b: _Words) -> float:
 
     if not a.words or not b.words:
         return 0.0
-    first, second = " ".join(a.shapes), " ".join(b.shapes)
-    balance = min(len(first), len(second)) / max(len(first), len(second))
+    balance = min(len(a.shapes), len(b.shapes)) / max(len(a.shapes), len(b.shapes))
     # Two texts of which one is short share all its words by chance: the more uneven, the less the shared words count.
-    shared = fuzz.token_set_ratio(first, second) / 100 * (0.6 + 0.4 * min(1.0, balance * 1.25))
+    shared = fuzz.token_set_ratio(a.shapes, b.shapes) / 100 * (0.6 + 0.4 * min(1.0, balance * 1.25))
     runs = 2 * len(a.trigrams & b.trigrams) / (len(a.trigrams) + len(b.trigrams))
     numbers_alike = a.numbers == b.numbers
     return max(shared, runs) * (1.0 if numbers_alike else OTHER_NUMBERS)
@@ -192,10 +211,10 @@ def _said(word: str, words: Sequence[str]) -> bool:
 def _words(text: str) -> _Words:
     folded = _MARKUP.sub("", unicodedata.normalize("NFKC", text).casefold())
     words = tuple(_stem(word) for word in _WORD.findall(folded))
-    shapes = tuple(_DIGITS.sub("0", word) for word in words)
+    shapes = [_DIGITS.sub("0", word) for word in words]
     joined = "".join(shapes)
     runs = frozenset(joined[i : i + 3] for i in range(len(joined) - 2)) or frozenset((joined,))
-    return _Words(words, shapes, frozenset(_DIGITS.findall(folded)), runs)
+    return _Words(words, " ".join(shapes), joined, frozenset(shapes), frozenset(_DIGITS.findall(folded)), runs)
 
 
 def _stem(word: str) -> str:

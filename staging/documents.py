@@ -469,6 +469,20 @@ class Queue:
                     return new
         raise WwtError("staging.busy", path=path)
 
+    def forget(self, agent: str, session: str) -> int:
+        """Remove all that waits from a session, broken or not, and any memory of it. How many files went."""
+        names = [self.name_for(agent, session)]
+        for _ in range(STAND_INS):
+            names.append(self.stand_in(names[-1]))
+        with self.holding(names):
+            files = [folder / n for folder in (self.folder, self.folder / ".skipped") for n in names]
+            gone = [path for path in files if path.exists()]
+            for path in gone:
+                path.unlink()
+        if gone:
+            atomic.sync_folder(self.folder)
+        return len(gone)
+
     @contextmanager
     def holding(self, names: Sequence[str]) -> Iterator[None]:
         """Hold the locks of these documents, in an order in which no two processes can wait for each other."""

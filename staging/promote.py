@@ -163,6 +163,8 @@ def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: st
         entry_id = knowledge.add_entry(tx, made, anchors, normalise=desk.normalise)
         entry = knowledge.uid_of(tx, entry_id)
         created = made.uid if held is None else None
+        if held is not None:
+            _make_current(tx, entry, at)
         if move is Move.SUPERSEDE and entry != target:
             knowledge.supersede(tx, _required(target), entry_id, at=at)
     if entry is not None:
@@ -204,6 +206,13 @@ def _entry(tx: Connection, waiting: Waiting, at: int) -> Entry:
         created_at=waiting.time or at,
         reviewed_at=at,
     )
+
+
+def _make_current(tx: Connection, uid: str, at: int) -> None:
+    """What a person accepts is current, even if the same words were retired or replaced before."""
+    entry = knowledge.get(tx, uid)
+    if entry is not None and entry.status != "active":
+        knowledge.revive(tx, uid, at=at)
 
 
 def _merge(tx: Connection, desk: Desk, uid: str, item: Item, anchors: set[str], at: int) -> None:

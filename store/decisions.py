@@ -79,6 +79,14 @@ def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
         tx.execute(update(decision_log).where(decision_log.c.id == decided.id).values(candidate=stored))
 
 
+def forget(tx: Connection, agent: str, session: str) -> None:
+    """Drop the decisions about what this session said: with its words forgotten they can't be taken back."""
+    for decided in newest(tx):
+        headers = [part["header"] for part in json.loads(decided.waiting)]
+        if any((h["agent"], h["source_session"]) == (agent, session) for h in headers):
+            drop(tx, decided.id)
+
+
 def _blank(waiting: list[dict[str, Any]], agent: str, session: str) -> bool:
     changed = False
     for part in waiting:

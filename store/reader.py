@@ -205,8 +205,15 @@ class Reader:
         return dict(found)
 
     def files(self) -> dict[tuple[str, str], sqlite3.Row]:
-        """Every known transcript file by agent and path: id, size, mtime_ns, parser_version, segment, missing_since."""
-        found = self.rows("SELECT id, agent, path, size, mtime_ns, parser_version, segment, missing_since FROM source_file")
+        """Every known transcript file by agent and path: id, size, mtime_ns, parser_version, missing_since, and `pending`:
+        its last line was unfinished when it was read, and might be whole."""
+        found = self.rows(
+            """
+            SELECT id, agent, path, size, mtime_ns, parser_version, missing_since,
+                   CASE WHEN offset < size AND path NOT LIKE '%.zst' THEN NOT coalesce(json_extract(parser_state, '$.final'), 0) ELSE 0 END AS pending
+            FROM source_file
+            """
+        )
         return {(row["agent"], row["path"]): row for row in found}
 
     def meta(self, key: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from store.records import Conversation, Fact, Role, SafeText, State, Status, Turn

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from archiver.cli import archive, demo, knowledge, review, search, sessions, status
-from archiver.cli.output import say, warn
+from archiver.cli.output import ReaderGone, say, warn
 from store.errors import FAILED, WwtError
 from store.messages import text
 
@@ -59,21 +58,21 @@ def run() -> None:
 
 def _run() -> int:
     try:
-        outcome = app(standalone_mode=False)
+        outcome = app(search.words_last(sys.argv[1:], app), prog_name="wwt", standalone_mode=False)
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except WwtError as error:
         warn(text(error.key, **error.fields))
         return error.exit_code
-    except click.exceptions.Exit as error:
+    except typer.Exit as error:
         return error.exit_code
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        warn(text("cli.usage", problem=error.format_message()))
         return error.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         warn(text("cli.interrupted"))
         return INTERRUPTED
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # The reader (`| head`) has seen enough. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

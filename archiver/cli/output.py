@@ -14,9 +14,16 @@ from archiver import render
 from store import messages
 
 
+class ReaderGone(Exception):  # noqa: N818  no error: whoever read our output has enough
+    """The other end of the pipe is closed. Not a BrokenPipeError, which typer would turn into a failure."""
+
+
 def say(text: str = "") -> None:
     """One line or more on standard output."""
-    typer.echo(text)
+    try:
+        typer.echo(text)
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def tell(key: str, **fields: object) -> None:
@@ -31,7 +38,7 @@ def warn(text: str) -> None:
 
 def emit(value: Any) -> None:
     """One JSON document on standard output."""
-    typer.echo(render.as_json(value))
+    say(render.as_json(value))
 
 
 def bold(text: str) -> str:

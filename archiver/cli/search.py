@@ -34,10 +34,31 @@ Only = Annotated[Optional[str], typer.Option("--only", help=text("help.only"), s
 
 
 def register(app: typer.Typer) -> None:
-    # A query may begin with a dash (`wwt search -retry`): what is no option of ours is a word.
-    free = {"ignore_unknown_options": True}
-    app.command(help=text("help.search"), epilog=text("examples.search"), context_settings=free)(search)
-    app.command(help=text("help.why"), epilog=text("examples.why"), context_settings=free)(why)
+    app.command(help=text("help.search"), epilog=text("examples.search"))(search)
+    app.command(help=text("help.why"), epilog=text("examples.why"))(why)
+
+
+def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
+    """The arguments with the words of a query behind `--`, where one begins with a dash (`wwt search -retry`).
+
+    What is no option of the command is a word. Left to the parser, `-retry` would be `-r -e -t ry`.
+    """
+    if not arguments or arguments[0] not in ("search", "why") or "--" in arguments:
+        return arguments
+    command: Any = typer.main.get_command(app)
+    options = {name: option for option in command.commands[arguments[0]].params for name in option.opts if name.startswith("-")}
+    options |= dict.fromkeys(("-h", "--help"))
+    known, words, rest = [], [], iter(arguments[1:])
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if name not in options:
+            words.append(word)
+            continue
+        known.append(word)
+        option = options[name]
+        if option is not None and not option.is_flag and not equals:
+            known += [value for value in [next(rest, None)] if value is not None]
+    return [arguments[0], *known, "--", *words]
 
 
 def search(

@@ -100,10 +100,11 @@ def _piece(text: str) -> list[tuple[str, str]]:
 
 
 def queued_pieces(content: object) -> list[tuple[str, str]]:
-    pieces = [piece for piece in pieces(content if isinstance(content, list) else [content]) if piece[1]]
-    if len(pieces) == 1 and (slash := _SLASH.match(pieces[0][1])):
+    """The same for a prompt as it was typed into the queue, where a slash command still looks like one."""
+    found = [piece for piece in pieces(content if isinstance(content, list) else [content]) if piece[1]]
+    if len(found) == 1 and (slash := _SLASH.match(found[0][1])):
         return [("command", slash[1].strip())] if slash[1] and slash[1].strip() else []
-    return pieces
+    return found
 
 
 def result_text(result: dict[str, Any]) -> str:

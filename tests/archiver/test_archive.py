@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -269,3 +270,13 @@ def test_a_lost_or_damaged_index_is_rebuilt_and_answers_the_same(tmp_path: Path,
         largest = max((path for path in folder.iterdir() if path.is_file()), key=lambda path: path.stat().st_size)
         largest.write_bytes(largest.read_bytes()[: largest.stat().st_size // 2])
     assert [(hit.id, hit.text) for hit in search("배포 절차 DEP_3F")] == before
+
+
+def test_a_last_line_without_its_newline_is_read_once_the_file_is_quiet(tmp_path: Path) -> None:
+    made = decided()
+    path = made.write(tmp_path / "in")
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert run(tmp_path / "in").turns_added == 1
+    os.utime(path, (path.stat().st_mtime - 3600,) * 2)
+    assert run(tmp_path / "in").turns_added == 1
+    assert run(tmp_path / "in").files_read == 0

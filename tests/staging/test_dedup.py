@@ -53,3 +53,10 @@ def test_meaning_finds_what_words_do_not() -> None:
 def test_nothing_is_near_to_nothing() -> None:
     assert near("", Pool([Known("e1", "x")])) is None and near("x", Pool([])) is None
     assert similarity("", "") == 0.0 and similarity("!!!", "???") == 0.0
+
+
+def test_a_changed_value_is_seen_however_much_is_said_about_it() -> None:
+    old = "서버 포트는 8080을 쓴다\n방화벽이 다른 포트를 막고 있어서 운영팀과 이야기해 정한 값"
+    new = "서버 포트는 9090을 쓴다\n로컬 프록시와 부딪히는 일이 잦아졌기 때문이다"
+    found = near(new, Pool([Known("e0", "로그는 파일로 남긴다"), Known("e1", old)]))
+    assert found is not None and found.known.ref == "e1" and found.differs

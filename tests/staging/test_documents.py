@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from staging import atomic
 from staging.documents import Broken, Document, Queue, decode, encode
 from store.records import SafeText
-from tests.staging.factories import candidate, desk_at, document, redact, source, stage, summaries, waits
+from tests.staging.factories import candidate, desk_at, document, redact, stage, summaries, waits
 
 NAME = Queue.name_for("claude-code", "s1")
 
@@ -242,8 +242,17 @@ def test_what_is_written_is_read_back(summary: str, detail: str, tags: list[str]
     assert isinstance(second, Document) and second.entries == first.entries and not second.entries[0].edited
 
 
-def test_hand_written_numbers_of_a_document_are_kept(wwt_home: Path) -> None:
+def test_a_confidence_is_written_as_it_was_mined(wwt_home: Path) -> None:
     desk = desk_at(wwt_home)
     stage(desk, candidate(confidence=0.83))
     assert document(desk).entries[0].confidence == 0.83
-    assert source().status == "ended"
+
+
+def test_forgetting_a_session_leaves_none_of_its_documents(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, candidate())
+    path_of(desk.queue).write_bytes(b"{broken")
+    stage(desk, candidate())
+    stage(desk, candidate("다른 세션의 결정이다"), session="s2")
+    assert desk.queue.forget("claude-code", "s1") == 2
+    assert summaries(waits(desk)) == ["다른 세션의 결정이다"] and desk.queue.read().broken == ()

@@ -6,9 +6,9 @@ from staging.dedup import Known
 from staging.intake import known_text, take_in
 from staging.promote import Move, decide, support
 from store import knowledge
-from store.records import SafeText, anchor
+from store.records import anchor
 from store.verdicts import lookup_in
-from tests.staging.factories import PROJECT, candidate, desk_at, document, source, stage, summaries, waits
+from tests.staging.factories import candidate, desk_at, document, source, stage, summaries, waits
 
 
 def test_a_rejected_candidate_stays_rejected_after_remining(wwt_home: Path) -> None:
@@ -100,4 +100,3 @@ def test_a_hostile_session_id_stays_in_the_folder(wwt_home: Path) -> None:
     desk = desk_at(wwt_home)
     stage(desk, candidate(), session="../../../evil\x00")
     assert summaries(waits(desk)) and {p.parent for p in wwt_home.rglob("*.json")} == {desk.queue.folder}
-    assert SafeText(PROJECT) == PROJECT

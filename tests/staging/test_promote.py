@@ -228,4 +228,37 @@ def test_the_log_forgets_the_quotes_of_a_session(wwt_home: Path) -> None:
     with desk.database.transaction() as tx:
         decisions.withhold_quotes(tx, "claude-code", "s1")
         (logged,) = decisions.newest(tx)
-    assert json.loads(logged.waiting)[0]["item"]["evidence"] == []
+        assert json.loads(logged.waiting)[0]["item"]["evidence"] == []
+        decisions.forget(tx, "claude-code", "s1")
+        assert decisions.newest(tx) == []
+
+
+ACCEPTS = """
+import sys
+from pathlib import Path
+from archiver.review import accept_all
+from tests.staging.factories import desk_at
+from staging.waiting import Filters
+accept_all(desk_at(Path(sys.argv[1])), Filters())
+"""
+
+
+def test_two_processes_accepting_everything_make_each_entry_once(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, *(candidate(f"결정 번호 {n}은 이렇다") for n in range(40)))
+    racing = [subprocess.Popen([sys.executable, "-c", ACCEPTS, str(wwt_home)]) for _ in range(2)]
+    assert [one.wait(120) for one in racing] == [0, 0]
+    assert len(entries(desk)) == 40 and waits(desk) == () and not list(desk.queue.folder.glob("*.json"))
+
+
+def test_accepting_the_words_of_a_retired_entry_makes_it_current_again(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    uid = accepted(desk, "웹 검색은 A를 사용한다")
+    with desk.database.transaction() as tx:
+        knowledge.retire(tx, uid, at=NOW)
+    stage(desk, candidate("검색 엔진을 다시 골랐다"))
+    edit(desk, '"summary": "검색 엔진을 다시 골랐다"', '"summary": "웹 검색은 A를 사용한다"')
+    decide(desk, waits(desk)[0], Move.ACCEPT)
+    assert [e.uid for e in entries(desk)] == [uid]
+    undo(desk)
+    assert [e.status for e in entries(desk, None)] == ["retired"]
