@@ -87,7 +87,9 @@ class Report:
             "chunks_added": self.chunks_added,
             "chunks_embedded": self.chunks_embedded,
             "candidates_added": self.candidates_added,
-            "waiting_idle": [{"agent": w.agent, "session": w.session, "minutes_left": w.minutes_left} for w in self.waiting_idle],
+            "waiting_idle": [
+                {"agent": w.agent, "session": w.session, "minutes_left": w.minutes_left} for w in self.waiting_idle
+            ],
             "unreadable": self.unreadable,
             "files_found": self.files_found,
             "notices": self.notices,
@@ -122,13 +124,19 @@ def _find(wish: Wish, known: Known, events: list[Told], report: Report) -> list[
     """Transcripts to look at, what hooks told of first, then newest first. A path that is none is reported and costs nothing else."""
     named = {path: agent for agent, path in known}
     if not wish.paths:
-        told = [Path(event.transcript) for _, event in events if event and event.transcript and Path(event.transcript).is_file()]
+        told = [
+            Path(event.transcript)
+            for _, event in events
+            if event and event.transcript and Path(event.transcript).is_file()
+        ]
         first, _ = discover.from_paths(told, known=named)
         seen = {item.path for item in first}
         found = [*first, *(item for item in discover.discover(list(wish.agents) or None) if item.path not in seen)]
     else:
         found, problems = discover.from_paths(list(wish.paths), known=named)
-        report.unreadable += [{"file": str(problem.path), "line": 0, "reason": problem.message()} for problem in problems]
+        report.unreadable += [
+            {"file": str(problem.path), "line": 0, "reason": problem.message()} for problem in problems
+        ]
         if not found and len(problems) == len(wish.paths):
             raise WwtError("archive.nothing_readable", reason="; ".join(problem.message() for problem in problems))
     return [item for item in found if _wanted(item, wish)]
@@ -156,7 +164,11 @@ def _unchanged(found: Found, known: Known, idle_minutes: int) -> bool:
     except OSError:
         return False
     # Never the clock alone: two appends may fall into one tick of it.
-    same = (row["size"], row["mtime_ns"], row["parser_version"]) == (stat.st_size, stat.st_mtime_ns, source_of(found.agent).parser_version)
+    same = (row["size"], row["mtime_ns"], row["parser_version"]) == (
+        stat.st_size,
+        stat.st_mtime_ns,
+        source_of(found.agent).parser_version,
+    )
     return same and not (row["pending"] and _idle(stat.st_mtime_ns // 1_000_000, idle_minutes))
 
 
@@ -182,7 +194,11 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
                 if wish.distil:
                     _bury(home, found, report)
                 continue
-            final = wish.finished or found.segment != "live" or _idle(found.path.stat().st_mtime_ns // 1_000_000, home.settings.archive.idle_minutes)
+            final = (
+                wish.finished
+                or found.segment != "live"
+                or _idle(found.path.stat().st_mtime_ns // 1_000_000, home.settings.archive.idle_minutes)
+            )
             one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=final)
         except OSError as error:
             report.unreadable.append({"file": str(found.path), "line": 0, "reason": error.strerror or str(error)})
@@ -225,7 +241,10 @@ def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
     gone = [
         int(row["id"])
         for key, row in known.items()
-        if key not in present and row["missing_since"] is None and any(key[1].startswith(root) for root in roots) and not Path(key[1]).exists()
+        if key not in present
+        and row["missing_since"] is None
+        and any(key[1].startswith(root) for root in roots)
+        and not Path(key[1]).exists()
     ]
     if gone:
         from store import sessions  # noqa: PLC0415  SQLAlchemy costs 0.25 s
@@ -283,7 +302,9 @@ def _index(home: Home, report: Report, progress: Progress) -> None:
 
 
 def _distil(home: Home, wish: Wish, report: Report, progress: Progress) -> None:
-    ready, report.waiting_idle = due(home.reader.due_sessions(), home.settings.archive.idle_minutes, finished=wish.finished)
+    ready, report.waiting_idle = due(
+        home.reader.due_sessions(), home.settings.archive.idle_minutes, finished=wish.finished
+    )
     if not ready:
         return
     from archiver.distil import compile_lexicon, distil  # noqa: PLC0415  the mining rules, and Kiwi at 2.5 s

@@ -73,10 +73,14 @@ def _section(path: Path, name: str, default: Any, raw: dict[str, Any]) -> Any:
     known = {field.name for field in fields(default)}
     for key, value in table.items():
         if key not in known:
-            raise WwtError("config.unknown", path=path, name=f"{name}.{key}", known=", ".join(sorted(known)), exit_code=USAGE)
+            raise WwtError(
+                "config.unknown", path=path, name=f"{name}.{key}", known=", ".join(sorted(known)), exit_code=USAGE
+            )
         wanted = type(getattr(default, key))
         if type(value) is not wanted:
-            raise WwtError("config.wrong_type", path=path, name=f"{name}.{key}", wanted=wanted.__name__, exit_code=USAGE)
+            raise WwtError(
+                "config.wrong_type", path=path, name=f"{name}.{key}", wanted=wanted.__name__, exit_code=USAGE
+            )
         if wanted is int and value < 0:
             raise WwtError("config.negative", path=path, name=f"{name}.{key}", exit_code=USAGE)
     return type(default)(**table)

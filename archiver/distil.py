@@ -14,7 +14,7 @@ from staging.dedup import Known
 from staging.documents import SourceStatus
 from staging.intake import Intake, Source, known_text, take_in
 from staging.promote import support
-from store import chunks, sessions
+from store import chunks, decisions, sessions
 from store.reader import DueSession
 from store.records import Candidate, Conversation, SafeText, Status, now_ms
 from store.tokens import morphemes
@@ -46,7 +46,9 @@ def _stage(home: Home, source: Source, mined: list[Candidate]) -> Intake:
     known: list[Known] = []
     if mined:
         project_id = home.reader.project_of_paths([source.project])
-        known = [Known(entry.uid, known_text(entry.summary, entry.detail)) for entry in home.reader.known_entries(project_id)]
+        known = [
+            Known(entry.uid, known_text(entry.summary, entry.detail)) for entry in home.reader.known_entries(project_id)
+        ]
     return take_in(home.queue, source, mined, verdicts=lookup_in(home.database_path), entries=known)
 
 
@@ -76,12 +78,18 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
             sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
         heirs = sessions.heirs(tx, session_id)
         chunks.remove(tx, sessions.empty(tx, session_id))
+        decisions.withhold_quotes(tx, source.agent, conversation.session)
         for heir in heirs:
             rechunk(tx, heir, sessions.Change(moved=True))
         sessions.refine(tx, session_id, status=Status.DELETED.value, changed_at=now_ms(), distilled_at=now_ms())
         if about is not None:
             sessions.widen(tx, session_id, about.first_time, about.last_time)
-        values = {"segment": "deleted", "size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "parser_version": source.parser_version}
+        values = {
+            "segment": "deleted",
+            "size": stat.st_size,
+            "mtime_ns": stat.st_mtime_ns,
+            "parser_version": source.parser_version,
+        }
         sessions.save_file(tx, source.agent, home.redact(str(found.path)), values | {"session_id": session_id})
     home.database.checkpoint()
     return report, intake

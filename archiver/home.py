@@ -107,8 +107,9 @@ class Home:
     @cached_property
     def vault(self) -> Vault:
         from archiver.vault import Vault  # noqa: PLC0415  YAML and SQLAlchemy
+        from rules.tags import normalise  # noqa: PLC0415
 
-        return Vault(self.root / "vault", self.database, self.redact)
+        return Vault(self.root / "vault", self.database, self.redact, normalise=normalise)
 
     @cached_property
     def desk(self) -> Desk:
@@ -135,10 +136,16 @@ class Home:
     def waiting_here(self, project_id: int | None) -> int:
         """How many findings of a project wait for review."""
         keys = {row["key"] for row in self.reader.projects() if row["id"] == project_id}
-        return sum(len(staged.document.entries) for staged in self.queue.read().staged if str(staged.document.project) in keys)
+        return sum(
+            len(staged.document.entries) for staged in self.queue.read().staged if str(staged.document.project) in keys
+        )
 
     def expire_staging(self) -> int:
         """Drop what nobody looked at for `staging.expire_days`; 0, the default, keeps everything. How many went."""
         from archiver.review import expire  # noqa: PLC0415
 
-        return expire(self.queue, self.settings.staging.expire_days, now=now_ms()) if self.settings.staging.expire_days else 0
+        return (
+            expire(self.queue, self.settings.staging.expire_days, now=now_ms())
+            if self.settings.staging.expire_days
+            else 0
+        )

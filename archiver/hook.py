@@ -62,7 +62,11 @@ def _run(arguments: list[str]) -> None:
 
 def _payload(rest: list[str]) -> dict[str, Any]:
     """The event as JSON, from the last argument (Codex notify) or standard input; UTF-8 whatever the locale says."""
-    raw = rest[-1] if rest else ("" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace"))
+    raw = (
+        rest[-1]
+        if rest
+        else ("" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace"))
+    )
     loaded = json.loads(raw) if raw.strip() else {}
     if not isinstance(loaded, dict):
         raise TypeError("payload is no JSON object")

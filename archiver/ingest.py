@@ -78,7 +78,9 @@ def ingest_file(database: Database, source: Source, found: Found, redact: Redact
     return report
 
 
-def _file(tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool) -> None:
+def _file(
+    tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool
+) -> None:
     now = _snapshot(found.path)
     row = sessions.file_row(tx, source.agent, redact(str(found.path)))
     progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source.parser_version)

@@ -31,7 +31,14 @@ _ENDINGS = {
     ".java": "java", ".kt": "kotlin", ".swift": "swift", ".rb": "ruby", ".php": "php", ".cs": "csharp", ".cpp": "cpp",
     ".c": "c", ".sql": "sql", ".tf": "terraform", ".sh": "bash", ".vue": "vue", ".svelte": "svelte", ".dart": "dart",
 }  # fmt: skip
-_FILES = {"Dockerfile": "docker", "docker-compose.yml": "docker", "Makefile": "make", "Cargo.toml": "rust", "go.mod": "go", "pom.xml": "java"}
+_FILES = {
+    "Dockerfile": "docker",
+    "docker-compose.yml": "docker",
+    "Makefile": "make",
+    "Cargo.toml": "rust",
+    "go.mod": "go",
+    "pom.xml": "java",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,14 @@ class Place:
 
 
 def recall(
-    reader: Reader, cwd: Path, *, budget: int, aliases: dict[str, str], asked: Sequence[str] = (), project_id: int | None = None, waiting: int = 0
+    reader: Reader,
+    cwd: Path,
+    *,
+    budget: int,
+    aliases: dict[str, str],
+    asked: Sequence[str] = (),
+    project_id: int | None = None,
+    waiting: int = 0,
 ) -> Recall:
     """The block for an agent that works in `cwd`.
 
@@ -139,8 +153,15 @@ def _read(path: Path) -> str:
 
 def _dependencies(folder: Path) -> set[str]:
     names = set(re.findall(r"^\s*([A-Za-z][\w.-]*)", _read(folder / "requirements.txt"), re.MULTILINE))
-    names |= set(re.findall(r"^\s*(?:require\s+)?[\w.-]+\.[a-z]+/\S*?([\w.-]+)\s+v\d", _read(folder / "go.mod"), re.MULTILINE))
-    return names | _npm(_read(folder / "package.json")) | _toml(_read(folder / "pyproject.toml")) | _toml(_read(folder / "Cargo.toml"))
+    names |= set(
+        re.findall(r"^\s*(?:require\s+)?[\w.-]+\.[a-z]+/\S*?([\w.-]+)\s+v\d", _read(folder / "go.mod"), re.MULTILINE)
+    )
+    return (
+        names
+        | _npm(_read(folder / "package.json"))
+        | _toml(_read(folder / "pyproject.toml"))
+        | _toml(_read(folder / "Cargo.toml"))
+    )
 
 
 def _npm(text: str) -> set[str]:
@@ -159,7 +180,9 @@ def _toml(text: str) -> set[str]:
         return set()
     project = loaded.get("project")
     listed = project.get("dependencies") if isinstance(project, dict) else None
-    names = {match[0] for item in listed or [] if isinstance(item, str) and (match := re.match(r"[A-Za-z][\w.-]*", item))}
+    names = {
+        match[0] for item in listed or [] if isinstance(item, str) and (match := re.match(r"[A-Za-z][\w.-]*", item))
+    }
     table = loaded.get("dependencies")
     return names | (set(table) if isinstance(table, dict) else set())
 
@@ -169,7 +192,9 @@ def _kinds(folder: Path) -> set[str]:
         names = [path.name for _, path in zip(range(LOOKED_AT), folder.iterdir(), strict=False)]
     except OSError:
         return set()
-    return {_ENDINGS[Path(name).suffix] for name in names if Path(name).suffix in _ENDINGS} | {_FILES[name] for name in names if name in _FILES}
+    return {_ENDINGS[Path(name).suffix] for name in names if Path(name).suffix in _ENDINGS} | {
+        _FILES[name] for name in names if name in _FILES
+    }
 
 
 # --- the block ---

@@ -51,7 +51,9 @@ def _columns(character: str) -> int:
 def as_json(value: Any) -> str:
     """One JSON document. Korean stays readable; every control or direction character is escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    return _SURROGATE.sub("\\\\ufffd", re.sub("[\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]", _escaped, text))
+    return _SURROGATE.sub(
+        "\\\\ufffd", re.sub("[\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]", _escaped, text)
+    )
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -115,7 +115,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where parsing stands. `offset` never passes a record that was not handled; 
+    """Where parsing stands. `offset` never passes a record that was not handled;
 
     `state` is JSON for the next parse: ids and hashes only, since it is stored as it is."""
 

@@ -26,7 +26,13 @@ def engine(path: Path) -> Engine:
     @event.listens_for(made, "connect")
     def _connect(connection: Any, record: Any) -> None:
         connection.isolation_level = None
-        for pragma in (f"busy_timeout={BUSY_MS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON"):
+        for pragma in (
+            f"busy_timeout={BUSY_MS}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+        ):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(made, "begin")

@@ -26,10 +26,14 @@ def remask(tx: Connection, table: Table, redact: Redact, after: int) -> tuple[li
     """Mask a batch of a table's rows anew, those behind row id `after`. Returns the rows that changed, and the last row id or None at the end."""
     columns = [column for column in table.columns if isinstance(column.type, Safe)]
     rowid = table.c.get("id", None)
-    rows = tx.execute(select(table).where(rowid > after).order_by(rowid).limit(BATCH) if rowid is not None else select(table)).all()
+    rows = tx.execute(
+        select(table).where(rowid > after).order_by(rowid).limit(BATCH) if rowid is not None else select(table)
+    ).all()
     changed = []
     for row in rows:
-        values = {c.name: new for c in columns if (old := getattr(row, c.name)) is not None and (new := redact(old)) != old}
+        values = {
+            c.name: new for c in columns if (old := getattr(row, c.name)) is not None and (new := redact(old)) != old
+        }
         if values:
             keys = list(table.primary_key.columns)
             same = [key == bindparam(f"b_{key.name}", getattr(row, key.name)) for key in keys]

@@ -83,7 +83,9 @@ class Reader:
     def __init__(self, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.path = path
         try:
-            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy_seconds, check_same_thread=False)
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy_seconds, check_same_thread=False
+            )
             self._db.row_factory = sqlite3.Row
             self._db.execute("SELECT 1 FROM alembic_version").fetchone()
         except sqlite3.OperationalError as error:
@@ -102,7 +104,10 @@ class Reader:
     def project_of_paths(self, paths: Sequence[str]) -> int | None:
         """The project known by the first of these paths that any project is known by."""
         for path in paths:
-            found = self.rows("SELECT project_id FROM project_path WHERE path = ? UNION SELECT id FROM project WHERE key = ?", (path, path))
+            found = self.rows(
+                "SELECT project_id FROM project_path WHERE path = ? UNION SELECT id FROM project WHERE key = ?",
+                (path, path),
+            )
             if found:
                 return int(found[0][0])
         return None
@@ -153,7 +158,10 @@ class Reader:
         return {row[0] for row in found}
 
     def last_session(self, project_id: int) -> SessionRow | None:
-        found = self.sessions("WHERE s.project_id = ? AND s.is_subagent = 0 AND s.status <> 'deleted' ORDER BY s.ended_at DESC LIMIT 1", (project_id,))
+        found = self.sessions(
+            "WHERE s.project_id = ? AND s.is_subagent = 0 AND s.status <> 'deleted' ORDER BY s.ended_at DESC LIMIT 1",
+            (project_id,),
+        )
         return found[0] if found else None
 
     # --- sessions ---

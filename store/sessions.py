@@ -120,7 +120,9 @@ def ensure(tx: Connection, agent: str, external_id: SafeText, **values: Any) -> 
 
 
 def find(tx: Connection, agent: str, external_id: str) -> int | None:
-    found = tx.execute(select(session.c.id).where(session.c.agent == agent, session.c.external_id == SafeText(external_id))).scalar()
+    found = tx.execute(
+        select(session.c.id).where(session.c.agent == agent, session.c.external_id == SafeText(external_id))
+    ).scalar()
     return None if found is None else int(found)
 
 

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-AGENT_VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCLAW_STATE_DIR", "HERMES_HOME", "WWT_HOOK_ACTIVE")
+AGENT_VARIABLES = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "OPENCLAW_STATE_DIR",
+    "HERMES_HOME",
+    "WWT_HOOK_ACTIVE",
+)
 
 
 @pytest.fixture(autouse=True)

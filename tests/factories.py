@@ -17,7 +17,9 @@ def stamp(number: int) -> str:
 class Claude:
     """A Claude Code session under construction: `say` and `answer` append records, `write` puts the file in place."""
 
-    def __init__(self, session: str = "aaaaaaaa-0000-4000-8000-000000000001", cwd: str = "/home/u/shop", *, prefix: str = "") -> None:
+    def __init__(
+        self, session: str = "aaaaaaaa-0000-4000-8000-000000000001", cwd: str = "/home/u/shop", *, prefix: str = ""
+    ) -> None:
         self.session, self.cwd, self.prefix = session, cwd, prefix
         self.rows: list[dict[str, Any]] = []
         self.last: str | None = None
@@ -41,14 +43,20 @@ class Claude:
     def answer(self, text: str, **more: Any) -> str:
         identity = more.pop("message_id", f"msg_{self.session[:8]}_{len(self.rows)}")
         content = [{"type": "text", "text": text}]
-        return self._record("assistant", {"id": identity, "role": "assistant", "model": "m", "content": content}, **more)
+        return self._record(
+            "assistant", {"id": identity, "role": "assistant", "model": "m", "content": content}, **more
+        )
 
     def tool(self, name: str, arguments: dict[str, Any], output: str, *, failed: bool = False) -> None:
         tool = f"toolu_{self.session[:8]}_{len(self.rows)}"
         use = [{"type": "tool_use", "id": tool, "name": name, "input": arguments}]
         self._record("assistant", {"id": f"msg_{tool}", "role": "assistant", "model": "m", "content": use})
         result = [{"type": "tool_result", "tool_use_id": tool, "content": output, "is_error": failed}]
-        self._record("user", {"role": "user", "content": result}, toolUseResult=f"Error: {output}" if failed else {"stdout": output, "stderr": ""})
+        self._record(
+            "user",
+            {"role": "user", "content": result},
+            toolUseResult=f"Error: {output}" if failed else {"stdout": output, "stderr": ""},
+        )
 
     def write(self, folder: Path, name: str | None = None, *, age_minutes: float = 0) -> Path:
         return write_lines(folder / (name or f"{self.session}.jsonl"), self.rows, age_minutes=age_minutes)
@@ -59,13 +67,17 @@ class OpenClaw:
 
     def __init__(self, session: str = "bbbbbbbb-0000-4000-8000-000000000002", cwd: str = "/home/u/shop") -> None:
         self.session = session
-        self.rows: list[dict[str, Any]] = [{"type": "session", "version": 3, "id": session, "timestamp": stamp(0), "cwd": cwd}]
+        self.rows: list[dict[str, Any]] = [
+            {"type": "session", "version": 3, "id": session, "timestamp": stamp(0), "cwd": cwd}
+        ]
 
     def _message(self, role: str, text: str, **more: Any) -> None:
         number = len(self.rows)
         parent = f"e{number - 1}" if number > 1 else None
         message = {"role": role, "content": [{"type": "text", "text": text}], **more}
-        self.rows.append({"type": "message", "id": f"e{number}", "parentId": parent, "timestamp": stamp(number), "message": message})
+        self.rows.append(
+            {"type": "message", "id": f"e{number}", "parentId": parent, "timestamp": stamp(number), "message": message}
+        )
 
     def say(self, text: str) -> None:
         self._message("user", text)
@@ -89,4 +101,6 @@ def write_lines(path: Path, rows: list[dict[str, Any]], *, age_minutes: float = 
 def words_in(root: Path, words: str) -> list[Path]:
     """Files under a folder whose bytes hold these words, as UTF-8, as escaped JSON, or in a word index's lower case."""
     forms = {form.encode() for form in (words, words.casefold(), json.dumps(words)[1:-1])}
-    return [path for path in sorted(root.rglob("*")) if path.is_file() and any(form in path.read_bytes() for form in forms)]
+    return [
+        path for path in sorted(root.rglob("*")) if path.is_file() and any(form in path.read_bytes() for form in forms)
+    ]

@@ -46,11 +46,22 @@ def ingest(
     _run(paths, None, None, distil=False, finished=False, dry_run=False, as_json=as_json)
 
 
-def _run(paths: list[Path] | None, agents: list[str] | None, since: str | None, *, distil: bool, finished: bool, dry_run: bool, as_json: bool) -> None:
+def _run(
+    paths: list[Path] | None,
+    agents: list[str] | None,
+    since: str | None,
+    *,
+    distil: bool,
+    finished: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     from archiver.archive import Wish, archive  # noqa: PLC0415  the flow is not needed for --help
     from archiver.home import Home  # noqa: PLC0415
 
-    wish = Wish(tuple(paths or ()), known_agents(agents), moment(since), distil=distil, finished=finished, dry_run=dry_run)
+    wish = Wish(
+        tuple(paths or ()), known_agents(agents), moment(since), distil=distil, finished=finished, dry_run=dry_run
+    )
     home = Home.open()
     report = with_meter(lambda meter: archive(home, wish, meter), quiet=as_json)
     if as_json:
@@ -96,7 +107,9 @@ def _print(report, *, dry_run: bool) -> None:  # type: ignore[no-untyped-def]
     if report.candidates_added:
         tell("archive.candidates", count=report.candidates_added)
     if report.waiting_idle:
-        tell("archive.waiting", count=len(report.waiting_idle), minutes=max(w.minutes_left for w in report.waiting_idle))
+        tell(
+            "archive.waiting", count=len(report.waiting_idle), minutes=max(w.minutes_left for w in report.waiting_idle)
+        )
     for notice in report.notices:
         warn(notice)
     for bad in report.unreadable[:SHOWN_PROBLEMS]:

@@ -24,7 +24,11 @@ def register(app: typer.Typer) -> None:
 
 def demo() -> None:
     tell("demo.intro")
-    with tempfile.TemporaryDirectory(prefix="wwt-demo-") as folder, _home(Path(folder)), as_file(files("archiver.demo") / "sessions") as sessions:
+    with (
+        tempfile.TemporaryDirectory(prefix="wwt-demo-") as folder,
+        _home(Path(folder)),
+        as_file(files("archiver.demo") / "sessions") as sessions,
+    ):
         _step("demo.archive", "archive", "--finished", str(sessions))
         _step("demo.deleted", "sessions", "--project", PROJECT)
         _step("demo.waiting", "review", "--list", "--project", PROJECT)
@@ -55,6 +59,8 @@ def _step(key: str, *arguments: str) -> None:
 
     say()
     tell(key)
-    shown = " ".join(f"'{word}'" if " " in word else word for word in arguments if not word.startswith(tempfile.gettempdir()))
+    shown = " ".join(
+        f"'{word}'" if " " in word else word for word in arguments if not word.startswith(tempfile.gettempdir())
+    )
     say(accent(f"$ wwt {shown}"))
     app(list(arguments), standalone_mode=False)

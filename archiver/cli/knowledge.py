@@ -24,7 +24,9 @@ def recall(
     tag: Tags = None,
     project: Project = None,
     cwd: Annotated[Optional[Path], typer.Option("--cwd", help=text("help.cwd"), show_default=False)] = None,  # noqa: UP045
-    budget: Annotated[Optional[int], typer.Option("--budget", min=50, max=10_000, help=text("help.budget"), show_default=False)] = None,  # noqa: UP045
+    budget: Annotated[
+        Optional[int], typer.Option("--budget", min=50, max=10_000, help=text("help.budget"), show_default=False)
+    ] = None,  # noqa: UP045
     as_json: Json = False,
 ) -> None:
     from archiver.cli.scope import scope_of  # noqa: PLC0415
@@ -45,7 +47,15 @@ def recall(
         waiting=home.waiting_here(place),
     )
     if as_json:
-        emit({"entries": list(block.entries), "shown": block.shown, "of": block.of, "tokens": block.tokens, "text": block.text})
+        emit(
+            {
+                "entries": list(block.entries),
+                "shown": block.shown,
+                "of": block.of,
+                "tokens": block.tokens,
+                "text": block.text,
+            }
+        )
     elif block.text:
         say(plain(block.text))
 
@@ -87,7 +97,11 @@ def entries(
     for entry in found:
         say(f"{entry.uid}  {accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
         status = "" if entry.status == "active" else f" · {entry.status}"
-        say(dim(plain(f"          {local_day(entry.reviewed_at)} · {' '.join('#' + tag for tag in entry.tags)}{status}")))
+        say(
+            dim(
+                plain(f"          {local_day(entry.reviewed_at)} · {' '.join('#' + tag for tag in entry.tags)}{status}")
+            )
+        )
 
 
 def tags(as_json: Json = False) -> None:

@@ -37,7 +37,9 @@ def _version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def wwt(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help=text("help.version"), callback=_version, is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help=text("help.version"), callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
         status.stand()

@@ -101,7 +101,13 @@ class Meter:
         from rich.console import Console  # noqa: PLC0415  rich costs 60 ms; only long runs pay it
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed:.0f}/s"), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.speed:.0f}/s"),
+            TimeRemainingColumn(),
+        )
         bar = Progress(*(columns[:3]), columns[4], console=Console(stderr=True), transient=True)
         bar.start()
         return bar

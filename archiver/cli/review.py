@@ -33,15 +33,21 @@ def review(
     accept_all: Annotated[bool, typer.Option("--accept-all", help=text("help.review_accept_all"))] = False,
     reject_all: Annotated[bool, typer.Option("--reject-all", help=text("help.review_reject_all"))] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help=text("help.review_rejected"))] = False,
-    take_back: Annotated[Optional[str], typer.Option("--take-back", help=text("help.review_take_back"), show_default=False)] = None,  # noqa: UP045
+    take_back: Annotated[
+        Optional[str], typer.Option("--take-back", help=text("help.review_take_back"), show_default=False)
+    ] = None,  # noqa: UP045
     project: Project = None,
     everything: All = False,
     type: Type = None,
     agent: Agent = None,
     session: Annotated[Optional[str], typer.Option("--session", help=text("help.session"), show_default=False)] = None,  # noqa: UP045
     since: Since = None,
-    min_confidence: Annotated[float, typer.Option("--min-confidence", min=0.0, max=1.0, help=text("help.min_confidence"))] = 0.0,
-    limit: Annotated[Optional[int], typer.Option("--limit", "-n", min=1, help=text("help.limit"), show_default=False)] = None,  # noqa: UP045
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", min=0.0, max=1.0, help=text("help.min_confidence"))
+    ] = 0.0,
+    limit: Annotated[
+        Optional[int], typer.Option("--limit", "-n", min=1, help=text("help.limit"), show_default=False)
+    ] = None,  # noqa: UP045
     yes: Annotated[bool, typer.Option("--yes", "-y", help=text("help.yes"))] = False,
     as_json: Json = False,
 ) -> None:
@@ -71,19 +77,35 @@ def _list(home: Home, filters: Filters, limit: int | None, *, as_json: bool) -> 
 
     found = list_waiting(home.desk, filters, limit=limit)
     if as_json:
-        emit({"total": found.total, "entries": list(found.rows), "broken": [_broken(broken) for broken in found.broken]})
+        emit(
+            {"total": found.total, "entries": list(found.rows), "broken": [_broken(broken) for broken in found.broken]}
+        )
         return
     _warn_broken(found.broken)
     if not found.rows:
         tell("review.nothing")
         return
     for row in found.rows:
-        say(f"{dim(row['id'][:8])}  {row['confidence']:.2f}  {accent(text('type.' + row['type']))}  {bold(one_line(row['summary']))}")
+        say(
+            f"{dim(row['id'][:8])}  {row['confidence']:.2f}  {accent(text('type.' + row['type']))}  {bold(one_line(row['summary']))}"
+        )
         if anchor(row["detail"]) != anchor(row["summary"]):
             say(f"          {one_line(row['detail'])}")
         if row["repeats"]:
-            say(dim(plain("          " + text("review.listed_repeat", what=row["repeats"].get("entry") or row["repeats"].get("waiting") or ""))))
-        say(dim(plain(f"          {row['decided_by']} · {row['agent']} · {' '.join('#' + tag for tag in row['tags'])}")))
+            say(
+                dim(
+                    plain(
+                        "          "
+                        + text(
+                            "review.listed_repeat",
+                            what=row["repeats"].get("entry") or row["repeats"].get("waiting") or "",
+                        )
+                    )
+                )
+            )
+        say(
+            dim(plain(f"          {row['decided_by']} · {row['agent']} · {' '.join('#' + tag for tag in row['tags'])}"))
+        )
     say(dim(text("review.listed", shown=len(found.rows), total=found.total)))
 
 
@@ -105,7 +127,14 @@ def _batch(home: Home, filters: Filters, *, accept: bool, yes: bool, as_json: bo
     done = (flow.accept_all if accept else flow.reject_all)(home.desk, filters, vault=home.vault)
     home.index.embed_missing()
     if as_json:
-        emit({"accepted": done.accepted, "merged": done.merged, "rejected": done.rejected, "broken": [_broken(broken) for broken in done.broken]})
+        emit(
+            {
+                "accepted": done.accepted,
+                "merged": done.merged,
+                "rejected": done.rejected,
+                "broken": [_broken(broken) for broken in done.broken],
+            }
+        )
         return
     _warn_broken(done.broken)
     tell("review.batch_done", accepted=done.accepted, merged=done.merged, rejected=done.rejected)
@@ -128,10 +157,19 @@ def _sit(home: Home, filters: Filters, limit: int | None) -> None:
         tell("review.nothing")
         return
     prompt.require_terminal()
-    tally, broken = sit(home.desk, filters, ask=prompt.ask, show=say, edit=prompt.edit, vault=home.vault, limit=limit or BEST)
+    tally, broken = sit(
+        home.desk, filters, ask=prompt.ask, show=say, edit=prompt.edit, vault=home.vault, limit=limit or BEST
+    )
     home.index.embed_missing()
     _warn_broken(broken)
-    tell("review.sat", accepted=tally.accepted, merged=tally.merged, rejected=tally.rejected, skipped=tally.skipped, left=tally.left)
+    tell(
+        "review.sat",
+        accepted=tally.accepted,
+        merged=tally.merged,
+        rejected=tally.rejected,
+        skipped=tally.skipped,
+        left=tally.left,
+    )
 
 
 def _rejected(home: Home, take_back: str | None, *, as_json: bool) -> None:
@@ -151,7 +189,11 @@ def _rejected(home: Home, take_back: str | None, *, as_json: bool) -> None:
     if not found:
         tell("review.none_rejected")
     for one in found:
-        say(plain(f"{one.anchors[0][:12]}  {local_minute(one.at)}  {one_line(one.summary or text('review.words_gone'))}"))
+        say(
+            plain(
+                f"{one.anchors[0][:12]}  {local_minute(one.at)}  {one_line(one.summary or text('review.words_gone'))}"
+            )
+        )
 
 
 def _rejection(one: Rejected) -> dict[str, Any]:

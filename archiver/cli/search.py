@@ -46,7 +46,9 @@ def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
     if not arguments or arguments[0] not in ("search", "why") or "--" in arguments:
         return arguments
     command: Any = typer.main.get_command(app)
-    options = {name: option for option in command.commands[arguments[0]].params for name in option.opts if name.startswith("-")}
+    options = {
+        name: option for option in command.commands[arguments[0]].params for name in option.opts if name.startswith("-")
+    }
     options |= dict.fromkeys(("-h", "--help"))
     known, words, rest = [], [], iter(arguments[1:])
     for word in rest:
@@ -105,7 +107,9 @@ def search(
     _print(home, results, context)
 
 
-def why(query: Words, project: Project = None, everything: All = False, limit: Limit = 5, as_json: Json = False) -> None:
+def why(
+    query: Words, project: Project = None, everything: All = False, limit: Limit = 5, as_json: Json = False
+) -> None:
     from archiver.home import Home  # noqa: PLC0415
 
     home = Home.open()
@@ -130,7 +134,9 @@ def _decisions_first(decided: Results, other: Results, limit: int) -> Results:
     return replace(other, hits=tuple([*first, *(hit for hit in other.hits if hit.id not in listed)])[:limit])
 
 
-def find(home: Home, question: str, *, project: str | None, everything: bool, vectors: bool = False, **wanted: Any) -> Results:
+def find(
+    home: Home, question: str, *, project: str | None, everything: bool, vectors: bool = False, **wanted: Any
+) -> Results:
     """Search under a scope that a person chose; the model is loaded only where that is quick, or asked for."""
     from archiver.cli.scope import scope_of  # noqa: PLC0415
     from archiver.embed.choose import is_light  # noqa: PLC0415
@@ -224,5 +230,11 @@ def _print_context(home: Home, hit: Hit, context: int) -> None:
     rows = home.reader.sessions("WHERE s.external_id = ? AND s.agent = ?", (hit.session, hit.agent))
     turns = home.reader.turns(rows[0].id) if rows else []
     for turn in turns:
-        if turn["own"] and hit.first_ord - context <= turn["ord"] <= hit.last_ord + context and not hit.first_ord <= turn["ord"] <= hit.last_ord:
-            say(dim(plain(f"    #{turn['ord']} {messages.text('role.' + turn['role'])}: {one_line(turn['text'], 160)}")))
+        if (
+            turn["own"]
+            and hit.first_ord - context <= turn["ord"] <= hit.last_ord + context
+            and not hit.first_ord <= turn["ord"] <= hit.last_ord
+        ):
+            say(
+                dim(plain(f"    #{turn['ord']} {messages.text('role.' + turn['role'])}: {one_line(turn['text'], 160)}"))
+            )

@@ -51,7 +51,9 @@ def sessions(
         if value is not None:
             tests.append(test)
             values.append(value)
-    rows = home.reader.sessions(f"WHERE {' AND '.join(tests)} ORDER BY s.ended_at DESC, s.id DESC LIMIT ?", [*values, limit])
+    rows = home.reader.sessions(
+        f"WHERE {' AND '.join(tests)} ORDER BY s.ended_at DESC, s.id DESC LIMIT ?", [*values, limit]
+    )
     if as_json:
         emit({"scope": scope.label, "sessions": [_session(row) for row in rows]})
         return
@@ -127,7 +129,9 @@ def _find_session(reader: Reader, wanted: str) -> SessionRow:
     found = reader.sessions("WHERE s.external_id = ?", (wanted,))
     if not found and len(wanted) >= 4:
         escaped = re.sub(r"([\\%_])", r"\\\1", wanted)
-        found = reader.sessions("WHERE s.external_id LIKE ? ESCAPE '\\' ORDER BY s.ended_at DESC LIMIT 20", (escaped + "%",))
+        found = reader.sessions(
+            "WHERE s.external_id LIKE ? ESCAPE '\\' ORDER BY s.ended_at DESC LIMIT 20", (escaped + "%",)
+        )
         main = [row for row in found if not row.is_subagent]
         found = main or found
     if not found:
@@ -144,14 +148,26 @@ def _around(turns: list[Any], number: int, context: int) -> list[Any]:
 
 
 def _turn(turn: Any) -> dict[str, Any]:
-    return {"turn": turn["ord"], "role": turn["role"], "state": turn["state"], "time": iso(turn["time"]), "text": turn["text"]}
+    return {
+        "turn": turn["ord"],
+        "role": turn["role"],
+        "state": turn["state"],
+        "time": iso(turn["time"]),
+        "text": turn["text"],
+    }
 
 
 def _print_session(row: SessionRow, turns: list[Any]) -> None:
     from archiver.agents import resume_command  # noqa: PLC0415
 
     say(bold(one_line(row.title or text("sessions.untitled"))))
-    say(dim(plain(f"{row.external_id} · {row.agent} · {row.project} · {local_minute(row.started_at)} – {local_minute(row.ended_at)} · {row.status}")))
+    say(
+        dim(
+            plain(
+                f"{row.external_id} · {row.agent} · {row.project} · {local_minute(row.started_at)} – {local_minute(row.ended_at)} · {row.status}"
+            )
+        )
+    )
     resume = resume_command(row.agent, row.external_id)
     if resume:
         say(dim(text("show.resume", command=plain(resume))))
@@ -180,7 +196,9 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "superseded_by": entry.superseded_by,
         "created_at": iso(entry.created_at),
         "reviewed_at": iso(entry.reviewed_at),
-        "evidence": [{"turn": q.turn, "role": q.role.value, "quote": q.quote, "time": iso(q.time)} for q in entry.evidence],
+        "evidence": [
+            {"turn": q.turn, "role": q.role.value, "quote": q.quote, "time": iso(q.time)} for q in entry.evidence
+        ],
     }
 
 
@@ -190,7 +208,11 @@ def _print_entry(entry: Entry) -> None:
         say(plain(entry.detail))
     say(dim(plain(" ".join(f"#{tag}" for tag in entry.tags))))
     where = entry.project or text("scope.all")
-    say(dim(plain(f"{entry.uid} · {where} · {entry.status} · {entry.decided_by.value} · {local_day(entry.reviewed_at)}")))
+    say(
+        dim(
+            plain(f"{entry.uid} · {where} · {entry.status} · {entry.decided_by.value} · {local_day(entry.reviewed_at)}")
+        )
+    )
     if entry.superseded_by:
         tell("entries.superseded_by", uid=entry.superseded_by)
     for quote in entry.evidence:

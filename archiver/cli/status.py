@@ -79,7 +79,11 @@ def _print(home: Home, found: dict[str, Any]) -> None:
     tell("status.waiting" if found["waiting"] else "status.none_waiting", count=found["waiting"])
     last = home.reader.sessions("WHERE s.is_subagent = 0 ORDER BY s.ended_at DESC LIMIT 1")
     if last:
-        tell("status.newest", day=local_minute(last[0].ended_at), title=one_line(last[0].title or text("sessions.untitled"), 60))
+        tell(
+            "status.newest",
+            day=local_minute(last[0].ended_at),
+            title=one_line(last[0].title or text("sessions.untitled"), 60),
+        )
     tell("status.home", path=home.root)
     for broken in found["broken"]:
         warn(one_line(f"{broken['file']}: {broken['reason']}"))

@@ -49,7 +49,13 @@ def test_a_second_run_over_an_unchanged_tree_adds_and_embeds_nothing(tmp_path: P
     first, second = run(tmp_path / "in"), run(tmp_path / "in")
     assert (first.files_read, first.turns_added) == (1, 2)
     assert first.chunks_embedded > 0
-    assert (second.files_read, second.bytes_read, second.turns_added, second.chunks_embedded, second.candidates_added) == (0, 0, 0, 0, 0)
+    assert (
+        second.files_read,
+        second.bytes_read,
+        second.turns_added,
+        second.chunks_embedded,
+        second.candidates_added,
+    ) == (0, 0, 0, 0, 0)
 
 
 def test_growth_is_read_from_where_reading_stopped(tmp_path: Path) -> None:
@@ -86,7 +92,9 @@ def test_growth_changes_only_the_last_chunks(tmp_path: Path) -> None:
 
 def test_one_bad_record_and_one_bad_file_cost_nothing_else(tmp_path: Path) -> None:
     path = decided().write(tmp_path / "in")
-    path.write_bytes(path.read_bytes() + b'{"type":"user","message":\n' + json.dumps({"type": "mode", "mode": "x"}).encode() + b"\n")
+    path.write_bytes(
+        path.read_bytes() + b'{"type":"user","message":\n' + json.dumps({"type": "mode", "mode": "x"}).encode() + b"\n"
+    )
     (tmp_path / "in" / "broken.jsonl").write_bytes(b"\xff\xfe\x00\x01not json\n")
     OpenClaw().write(tmp_path / "in")
     report = run(tmp_path / "in")
@@ -102,7 +110,9 @@ def test_a_marker_at_the_end_of_each_of_thirty_long_turns_is_found(tmp_path: Pat
         made.answer("단계를 하나씩 자세히 설명합니다. " * 150 + f"끝표식 ZQ{number:02d}X 입니다.")
     made.write(tmp_path / "in")
     run(tmp_path / "in")
-    assert [number for number in range(30) if f"ZQ{number:02d}X" not in search(f"ZQ{number:02d}X", limit=1)[0].text] == []
+    assert [
+        number for number in range(30) if f"ZQ{number:02d}X" not in search(f"ZQ{number:02d}X", limit=1)[0].text
+    ] == []
 
 
 def test_copies_in_a_resumed_file_are_stored_once_and_found_from_both(tmp_path: Path) -> None:
@@ -213,7 +223,10 @@ def test_accepted_knowledge_is_found_above_its_chunk_and_recalled_by_tag(tmp_pat
     tags = hits[0].tags
     block = recall(home.reader, Path("/home/u/shop"), budget=500, aliases=home.aliases(), asked=[tags[0]])
     assert block.entries == (hits[0].id,)
-    assert recall(home.reader, Path("/home/u/shop"), budget=500, aliases=home.aliases(), asked=["unheard-of"]).entries == ()
+    assert (
+        recall(home.reader, Path("/home/u/shop"), budget=500, aliases=home.aliases(), asked=["unheard-of"]).entries
+        == ()
+    )
 
 
 def test_a_hand_edit_survives_while_the_session_grows(tmp_path: Path) -> None:

@@ -40,12 +40,17 @@ def test_short_turns_share_windows_that_overlap_by_two() -> None:
 def test_a_marker_at_the_end_of_each_long_turn_is_in_a_chunk_of_it() -> None:
     texts = [f"{'문장이 이어집니다. ' * 200}끝표시{number}" for number in range(30)]
     pieces = chunk_turns(turns("무엇을 했나요?", *texts))
-    assert all(any(f"끝표시{number}" in piece.text and piece.first_ord == number + 2 for piece in pieces) for number in range(30))
+    assert all(
+        any(f"끝표시{number}" in piece.text and piece.first_ord == number + 2 for piece in pieces)
+        for number in range(30)
+    )
 
 
 def test_a_long_reply_carries_the_question_it_answers_and_its_own_heading() -> None:
     asked = Turn("k0", 1, Role.USER, "prompt", SafeText("캐시는 왜 비우나요?\n자세히요"))
-    long = Turn("k1", 2, Role.ASSISTANT, "reply", SafeText("설명입니다. " * 120 + "\n## 무효화 순서\n" + "단계입니다. " * 120))
+    long = Turn(
+        "k1", 2, Role.ASSISTANT, "reply", SafeText("설명입니다. " * 120 + "\n## 무효화 순서\n" + "단계입니다. " * 120)
+    )
     pieces = [piece for piece in chunk_turns([asked, long]) if piece.first_ord == 2]
     assert pieces[0].heading == "캐시는 왜 비우나요?"
     assert pieces[-1].heading == "무효화 순서"
@@ -58,4 +63,8 @@ def test_asides_never_share_a_chunk_with_speech() -> None:
         Turn("c", 3, Role.ASSISTANT, "reply", SafeText("예전 답"), state=State.ABANDONED),
         Turn("d", 4, Role.ASSISTANT, "reply", SafeText("됐습니다")),
     ]
-    assert {(piece.role, piece.first_ord, piece.last_ord) for piece in chunk_turns(mixed)} == {("speech", 1, 4), ("tool", 2, 2), ("abandoned", 3, 3)}
+    assert {(piece.role, piece.first_ord, piece.last_ord) for piece in chunk_turns(mixed)} == {
+        ("speech", 1, 4),
+        ("tool", 2, 2),
+        ("abandoned", 3, 3),
+    }

@@ -22,15 +22,31 @@ ROOT = Path(__file__).parents[2]
 def hook(*arguments: str, payload: Any = None, **environment: str) -> subprocess.CompletedProcess[bytes]:
     raw = payload if isinstance(payload, bytes) else json.dumps(payload or {}, ensure_ascii=False).encode()
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    return subprocess.run([sys.executable, "-c", "from archiver.hook import main; main()", *arguments], input=raw, capture_output=True, env=env, timeout=30)
+    return subprocess.run(
+        [sys.executable, "-c", "from archiver.hook import main; main()", *arguments],
+        input=raw,
+        capture_output=True,
+        env=env,
+        timeout=30,
+    )
 
 
 def test_the_end_of_a_session_leaves_one_event_and_no_word(wwt_home: Path) -> None:
-    done = hook("claude-code", "session-end", payload={"session_id": "S1", "transcript_path": "/t.jsonl", "cwd": HERE, "reason": "clear"})
+    done = hook(
+        "claude-code",
+        "session-end",
+        payload={"session_id": "S1", "transcript_path": "/t.jsonl", "cwd": HERE, "reason": "clear"},
+    )
     assert (done.returncode, done.stdout) == (0, b"")
     [(_, event)] = list(inbox.waiting(wwt_home / "inbox"))
     assert event is not None
-    assert (event.agent, event.event, event.session, event.transcript, event.ends) == ("claude-code", "session-end", "S1", "/t.jsonl", True)
+    assert (event.agent, event.event, event.session, event.transcript, event.ends) == (
+        "claude-code",
+        "session-end",
+        "S1",
+        "/t.jsonl",
+        True,
+    )
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli"])
@@ -44,7 +60,14 @@ def test_the_start_of_a_session_gets_the_recall_block(agent: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["cp949", "ascii"])
 def test_payloads_are_utf8_under_any_locale(wwt_home: Path, encoding: str) -> None:
-    hook("codex", "stop", payload={"session_id": "세션", "cwd": '/집/"업무"'}, PYTHONIOENCODING=encoding, PYTHONUTF8="0", LC_ALL="C")
+    hook(
+        "codex",
+        "stop",
+        payload={"session_id": "세션", "cwd": '/집/"업무"'},
+        PYTHONIOENCODING=encoding,
+        PYTHONUTF8="0",
+        LC_ALL="C",
+    )
     [(_, event)] = list(inbox.waiting(wwt_home / "inbox"))
     assert event is not None
     assert (event.session, event.cwd) == ("세션", '/집/"업무"')
@@ -81,5 +104,13 @@ def test_inside_a_process_of_ours_the_hook_leaves_at_once(wwt_home: Path) -> Non
 
 def test_the_hook_loads_the_standard_library_only() -> None:
     code = "import sys; import archiver.hook; print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
-    assert set(loaded.stdout.split()).isdisjoint({"typer", "pydantic", "sqlalchemy", "numpy", "tantivy", "yaml", "orjson", "alembic"})
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert set(loaded.stdout.split()).isdisjoint(
+        {"typer", "pydantic", "sqlalchemy", "numpy", "tantivy", "yaml", "orjson", "alembic"}
+    )

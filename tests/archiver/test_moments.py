@@ -7,7 +7,10 @@ from archiver.moments import parse_moment
 NOW = datetime(2026, 4, 6, 12, 0).astimezone()
 
 
-@pytest.mark.parametrize(("typed", "age"), [("12h", timedelta(hours=12)), ("7d", timedelta(days=7)), ("2w", timedelta(weeks=2)), ("1m", timedelta(days=30))])
+@pytest.mark.parametrize(
+    ("typed", "age"),
+    [("12h", timedelta(hours=12)), ("7d", timedelta(days=7)), ("2w", timedelta(weeks=2)), ("1m", timedelta(days=30))],
+)
 def test_an_age_counts_back_from_now(typed: str, age: timedelta) -> None:
     assert parse_moment(typed, now=NOW) == int((NOW - age).timestamp() * 1000)
 

@@ -11,7 +11,14 @@ from store.records import DecidedBy, Entry, EntryType, SafeText, Scope, anchor, 
 HERE = "/home/u/shop"
 
 
-def know(summary: str, *tags: str, project: str | None = HERE, scope: Scope = Scope.PROJECT, detail: str = "", status: str = "active") -> str:
+def know(
+    summary: str,
+    *tags: str,
+    project: str | None = HERE,
+    scope: Scope = Scope.PROJECT,
+    detail: str = "",
+    status: str = "active",
+) -> str:
     home = Home.open()
     uid = knowledge.new_uid()
     with home.database.transaction() as tx:

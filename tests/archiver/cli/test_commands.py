@@ -13,13 +13,35 @@ import pytest
 from tests.factories import Claude
 
 ROOT = Path(__file__).parents[3]
-HEAVY = {"sqlalchemy", "numpy", "kiwipiepy", "mcp", "tantivy", "alembic", "questionary", "rich.progress", "sentence_transformers", "torch"}
+HEAVY = {
+    "sqlalchemy",
+    "numpy",
+    "kiwipiepy",
+    "mcp",
+    "tantivy",
+    "alembic",
+    "questionary",
+    "rich.progress",
+    "sentence_transformers",
+    "torch",
+}
 
 
-def wwt(*arguments: str, code: int = 0, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def wwt(
+    *arguments: str, code: int = 0, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     command = [sys.executable, "-c", "from archiver.cli.main import run; run()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=env, cwd=cwd, stdin=subprocess.DEVNULL, timeout=120)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+    )
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
@@ -40,12 +62,32 @@ def archived(tmp_path: Path) -> Path:
 
 def test_help_loads_nothing_heavy() -> None:
     code = "import sys; sys.argv=['wwt','--help']\nfrom archiver.cli import main\ntry: main.run()\nexcept SystemExit: pass\nsys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
     assert set(done.stderr.split()).isdisjoint(HEAVY)
     assert "archive" in done.stdout
 
 
-COMMANDS = ["archive", "ingest", "review", "undo", "search", "why", "sessions", "show", "recall", "entries", "tags", "status", "demo"]
+COMMANDS = [
+    "archive",
+    "ingest",
+    "review",
+    "undo",
+    "search",
+    "why",
+    "sessions",
+    "show",
+    "recall",
+    "entries",
+    "tags",
+    "status",
+    "demo",
+]
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -60,7 +102,18 @@ def test_search_json_keeps_its_contract(archived: Path) -> None:
     found = json.loads(wwt("search", "SQLite", "--json", cwd=archived).stdout)
     assert found.keys() == {"scope", "engines", "hits"}
     assert found["scope"] == "shop"
-    assert found["hits"][0].keys() >= {"kind", "id", "session", "agent", "project", "time", "score", "text", "citation", "why"}
+    assert found["hits"][0].keys() >= {
+        "kind",
+        "id",
+        "session",
+        "agent",
+        "project",
+        "time",
+        "score",
+        "text",
+        "citation",
+        "why",
+    }
 
 
 def test_archive_json_keeps_its_contract(tmp_path: Path) -> None:
@@ -68,16 +121,44 @@ def test_archive_json_keeps_its_contract(tmp_path: Path) -> None:
     made.say("안녕하세요")
     made.write(tmp_path / "in")
     found = json.loads(wwt("archive", str(tmp_path / "in"), "--json").stdout)
-    wanted = {"files_read", "bytes_read", "sessions", "turns_added", "chunks_added", "chunks_embedded", "candidates_added", "waiting_idle", "unreadable"}
+    wanted = {
+        "files_read",
+        "bytes_read",
+        "sessions",
+        "turns_added",
+        "chunks_added",
+        "chunks_embedded",
+        "candidates_added",
+        "waiting_idle",
+        "unreadable",
+    }
     assert found.keys() >= wanted
 
 
 def test_review_list_recall_and_status_json_keep_their_contracts(archived: Path) -> None:
     listing = json.loads(wwt("review", "--list", "--json", cwd=archived).stdout)
-    wanted = {"id", "type", "summary", "detail", "tags", "confidence", "decided_by", "session", "agent", "project", "evidence"}
+    wanted = {
+        "id",
+        "type",
+        "summary",
+        "detail",
+        "tags",
+        "confidence",
+        "decided_by",
+        "session",
+        "agent",
+        "project",
+        "evidence",
+    }
     assert listing["total"] == len(listing["entries"]) > 0
     assert listing["entries"][0].keys() >= wanted
-    assert json.loads(wwt("recall", "--json", cwd=archived).stdout).keys() == {"entries", "shown", "of", "tokens", "text"}
+    assert json.loads(wwt("recall", "--json", cwd=archived).stdout).keys() == {
+        "entries",
+        "shown",
+        "of",
+        "tokens",
+        "text",
+    }
     wanted = {"sessions", "turns", "chunks", "entries", "waiting", "inbox", "quarantined", "last_failure"}
     assert json.loads(wwt("status", "--json").stdout).keys() >= wanted
 
@@ -172,7 +253,11 @@ def test_the_bare_command_says_where_you_stand_in_three_lines(archived: Path) ->
 
 def test_korean_by_language_setting(archived: Path) -> None:
     assert "세션" in wwt(WWT_LANG="ko").stdout
-    assert "검토" in wwt("review", "--list", WWT_LANG="ko", cwd=archived).stdout + wwt("review", WWT_LANG="ko", cwd=archived, code=2).stderr
+    assert (
+        "검토"
+        in wwt("review", "--list", WWT_LANG="ko", cwd=archived).stdout
+        + wwt("review", WWT_LANG="ko", cwd=archived, code=2).stderr
+    )
 
 
 def test_the_demo_tells_the_whole_story_and_leaves_nothing(wwt_home: Path) -> None:
