@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from archiver.embed.protocol import Embedder
     from archiver.index import Index
     from archiver.vault import Vault
+    from rules.cues import RuleSet
     from rules.load import Fault
     from rules.redact import Redactor
-    from rules.cues import RuleSet
     from staging.documents import Queue
     from staging.promote import Desk
     from store.database import Database

@@ -35,7 +35,7 @@ def main() -> None:
     threading.Timer(SECONDS, _give_up).start()
     try:
         _run(sys.argv[1:])
-    except Exception as error:  # noqa: BLE001  whatever it is, the agent goes on; the log says what it was
+    except Exception as error:  # whatever it is, the agent goes on; the log says what it was
         _log(f"{type(error).__name__}: {error}")
     sys.stdout.flush()
     # Daemon or not, a timer thread would keep the process alive.

@@ -124,7 +124,7 @@ class Progress:
     state: dict[str, Any] = field(default_factory=dict)
 
 
-class Reread(Exception):
+class Reread(Exception):  # noqa: N818  no error: an instruction to the caller
     """New records change what was read long ago: the caller rolls back and parses the file from its start.
 
     Raised at any point of a resumed parse, never by a parse that began at offset 0.

@@ -21,7 +21,7 @@ def languages(said: str) -> tuple[bool, bool]:
     """(Korean, English): which cues can speak of a sentence. Names in Latin letters make a Korean one no English one."""
     hangul = len(_HANGUL.findall(said))
     latin = sum(len(word) for word in _LATIN.findall(said))
-    return hangul > 0, latin > 1 and latin > hangul
+    return hangul > 0, latin > hangul
 
 
 class Reader:

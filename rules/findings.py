@@ -43,7 +43,7 @@ class Finding:
 
 # Decisions
 
-REQUEST = 0.9
+REQUEST = 0.89
 """Points a request must have, that it was carried out included."""
 
 
@@ -531,7 +531,7 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
     points = rule + 0.3 * fact if part == "rule" else fact
     points -= _lengthy(exchange) if user else 0.0
     if not user and exchange.asked:
-        points += 0.1
+        points += 0.15
     if (
         points < (ENOUGH if part == "rule" or user else FACT)
         or (failed and not user)

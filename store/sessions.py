@@ -179,9 +179,10 @@ def wait_title(tx: Connection, agent: str, leaf: str, title: SafeText) -> None:
 
 def settle_titles(tx: Connection, rank: int) -> list[int]:
     """Give the waiting titles whose turn is now known to their sessions; returns the sessions that changed."""
-    joined = select(pending_title, turn.c.session_id).join(
-        turn, (turn.c.agent == pending_title.c.agent) & (turn.c.key == pending_title.c.leaf)
-    )
+    leaf, key = pending_title.c.leaf, turn.c.key
+    # A short native id is stored with a digest behind a colon; ';' is the character after ':'.
+    names = or_(key == leaf, and_(key > leaf + ":", key < leaf + ";"))
+    joined = select(pending_title, turn.c.session_id).join(turn, and_(turn.c.agent == pending_title.c.agent, names))
     changed = []
     for row in tx.execute(joined).all():
         if offer_title(tx, row.session_id, row.title, rank):

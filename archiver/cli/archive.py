@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,13 +12,12 @@ from archiver.render import one_line
 from store import messages
 from store.errors import USAGE, WwtError
 from store.messages import text
-from store.records import parse_time
 
 SHOWN_PROBLEMS = 20
 
-Paths = Annotated[Optional[list[Path]], typer.Argument(help=text("help.archive_paths"), show_default=False)]  # noqa: UP045
-Agents = Annotated[Optional[list[str]], typer.Option("--agent", help=text("help.agent"), show_default=False)]  # noqa: UP045
-Since = Annotated[Optional[str], typer.Option("--since", help=text("help.since"), show_default=False)]  # noqa: UP045
+Paths = Annotated[list[Path] | None, typer.Argument(help=text("help.archive_paths"), show_default=False)]
+Agents = Annotated[list[str] | None, typer.Option("--agent", help=text("help.agent"), show_default=False)]
+Since = Annotated[str | None, typer.Option("--since", help=text("help.since"), show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help=text("help.json"))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -23,10 +23,10 @@ def register(app: typer.Typer) -> None:
 def recall(
     tag: Tags = None,
     project: Project = None,
-    cwd: Annotated[Optional[Path], typer.Option("--cwd", help=text("help.cwd"), show_default=False)] = None,  # noqa: UP045
+    cwd: Annotated[Path | None, typer.Option("--cwd", help=text("help.cwd"), show_default=False)] = None,
     budget: Annotated[
-        Optional[int], typer.Option("--budget", min=50, max=10_000, help=text("help.budget"), show_default=False)
-    ] = None,  # noqa: UP045
+        int | None, typer.Option("--budget", min=50, max=10_000, help=text("help.budget"), show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     from archiver.cli.scope import scope_of  # noqa: PLC0415

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,20 +34,20 @@ def review(
     reject_all: Annotated[bool, typer.Option("--reject-all", help=text("help.review_reject_all"))] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help=text("help.review_rejected"))] = False,
     take_back: Annotated[
-        Optional[str], typer.Option("--take-back", help=text("help.review_take_back"), show_default=False)
-    ] = None,  # noqa: UP045
+        str | None, typer.Option("--take-back", help=text("help.review_take_back"), show_default=False)
+    ] = None,
     project: Project = None,
     everything: All = False,
     type: Type = None,
     agent: Agent = None,
-    session: Annotated[Optional[str], typer.Option("--session", help=text("help.session"), show_default=False)] = None,  # noqa: UP045
+    session: Annotated[str | None, typer.Option("--session", help=text("help.session"), show_default=False)] = None,
     since: Since = None,
     min_confidence: Annotated[
         float, typer.Option("--min-confidence", min=0.0, max=1.0, help=text("help.min_confidence"))
     ] = 0.0,
     limit: Annotated[
-        Optional[int], typer.Option("--limit", "-n", min=1, help=text("help.limit"), show_default=False)
-    ] = None,  # noqa: UP045
+        int | None, typer.Option("--limit", "-n", min=1, help=text("help.limit"), show_default=False)
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help=text("help.yes"))] = False,
     as_json: Json = False,
 ) -> None:

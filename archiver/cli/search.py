@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 FEW = 3
 """With fewer hits than this in one project, the answer says how to look everywhere."""
 
-Project = Annotated[Optional[str], typer.Option("--project", "-p", help=text("help.project"), show_default=False)]  # noqa: UP045
+Project = Annotated[str | None, typer.Option("--project", "-p", help=text("help.project"), show_default=False)]
 All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
-Type = Annotated[Optional[str], typer.Option("--type", "-t", help=text("help.type"), show_default=False)]  # noqa: UP045
-Tags = Annotated[Optional[list[str]], typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]  # noqa: UP045
-Agent = Annotated[Optional[str], typer.Option("--agent", help=text("help.agent"), show_default=False)]  # noqa: UP045
+Type = Annotated[str | None, typer.Option("--type", "-t", help=text("help.type"), show_default=False)]
+Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]
+Agent = Annotated[str | None, typer.Option("--agent", help=text("help.agent"), show_default=False)]
 Words = Annotated[list[str], typer.Argument(help=text("help.query"), show_default=False)]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help=text("help.limit"))]
-Until = Annotated[Optional[str], typer.Option("--until", help=text("help.until"), show_default=False)]  # noqa: UP045
-Branch = Annotated[Optional[str], typer.Option("--branch", help=text("help.branch"), show_default=False)]  # noqa: UP045
-Only = Annotated[Optional[str], typer.Option("--only", help=text("help.only"), show_default=False)]  # noqa: UP045
+Until = Annotated[str | None, typer.Option("--until", help=text("help.until"), show_default=False)]
+Branch = Annotated[str | None, typer.Option("--branch", help=text("help.branch"), show_default=False)]
+Only = Annotated[str | None, typer.Option("--only", help=text("help.only"), show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -131,7 +131,7 @@ def _decisions_first(decided: Results, other: Results, limit: int) -> Results:
     # A decision that shares nothing with the question but its type is no answer: it must be among what was found, or match in words.
     first = [hit for hit in decided.hits if hit.id in ids or hit.spans]
     listed = {hit.id for hit in first}
-    return replace(other, hits=tuple([*first, *(hit for hit in other.hits if hit.id not in listed)])[:limit])
+    return replace(other, hits=(*first, *(hit for hit in other.hits if hit.id not in listed))[:limit])
 
 
 def find(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 def sessions(
     project: Project = None,
     everything: All = False,
-    agent: Annotated[Optional[str], typer.Option("--agent", help=text("help.agent"), show_default=False)] = None,  # noqa: UP045
+    agent: Annotated[str | None, typer.Option("--agent", help=text("help.agent"), show_default=False)] = None,
     since: Since = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help=text("help.limit"))] = 20,
     subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
