@@ -174,7 +174,7 @@ MEANING, WORDS = 1.0, 1.75
 """Weights of the two lists."""
 ENTRY = 1.25
 """Reviewed knowledge says in two lines what a conversation says in twenty."""
-SECOND = 0.9
+SECOND = 0.8
 """Each further hit of a session, so that one long session does not fill the list and a strong second still shows."""
 SUPERSEDED = 0.5
 WHOLE, ALL_WORDS = 0.95, 0.5

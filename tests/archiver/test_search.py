@@ -233,8 +233,9 @@ def test_one_session_does_not_hide_another(archive: Archive) -> None:
     archive.say("재시도 간격은 이 대화에서 한 번만 나오고 다른 말이 길게 이어진다", session_id=2)
     archive.bring_up()
     hits = archive.search("재시도 간격").hits
-    assert hits[1].session != hits[0].session or hits[2].session != hits[0].session
-    assert [len(group) for group in by_session(hits)] == [9, 1] or len(by_session(hits)) == 2
+    assert "00000002-session" in [hit.session for hit in hits[:5]]
+    assert [hit.session for hit in hits[:2]] == ["00000001-session"] * 2
+    assert sorted(len(group) for group in by_session(hits))[0] == 1
 
 
 def test_citation_is_short_where_that_is_unambiguous(archive: Archive) -> None:
