@@ -12,6 +12,7 @@ from typing import Any
 _CONTROL = "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ufeff"
 _STEERING = re.compile(f"[{_CONTROL}]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
 def plain(text: str) -> str:
@@ -39,7 +40,26 @@ def cut(text: str, width: int) -> str:
 
 
 def columns(text: str) -> int:
-    return sum(_columns(character) for character in text)
+    """Terminal columns of a line; our own colours take none."""
+    return sum(_columns(character) for character in _COLOUR.sub("", text))
+
+
+def fold(line: str, width: int, indent: str = "") -> str:
+    """The line broken at blanks so that each part fits `width` columns behind `indent`. Width 0 breaks nothing."""
+    if not width:
+        return indent + line
+    parts, used = [indent], len(indent)
+    for word in line.split(" "):
+        wide = columns(word)
+        if used > len(indent) and used + wide + 1 > width:
+            parts.append("\n" + indent)
+            used = len(indent)
+        elif used > len(indent):
+            parts.append(" ")
+            used += 1
+        parts.append(word)
+        used += wide
+    return "".join(parts)
 
 
 def _columns(character: str) -> int:

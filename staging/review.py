@@ -301,7 +301,7 @@ class _Sitting:
             text("review.place", number=self.place + 1, shown=shown, total=total),
             text(
                 "review.about",
-                type=text(f"review.type_{item.type.value}"),
+                type=text(f"type.{item.type.value}"),
                 confidence=f"{item.confidence:.2f}",
                 decided_by=item.decided_by.value,
                 project=header.project or "-",

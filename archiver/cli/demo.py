@@ -16,6 +16,7 @@ from store.messages import text
 
 PROJECT = "paylink"
 FOLDER = "/home/demo/paylink"
+SESSIONS = "demo/sessions"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +33,7 @@ def demo() -> None:
         _step("demo.archive", "archive", "--finished", str(sessions))
         _step("demo.deleted", "sessions", "--project", PROJECT)
         _step("demo.waiting", "review", "--list", "--project", PROJECT)
-        _step("demo.accept", "review", "--accept-all", "--project", PROJECT, "--yes")
+        _step("demo.accept", "review", "--accept-all", "--project", PROJECT, "--min-confidence", "0.7", "--yes")
         _step("demo.search_korean", "search", text("demo.query_korean"), "--project", PROJECT, "--limit", "3")
         _step("demo.search_identifier", "search", "ERR_DUP_ORDER", "--project", PROJECT, "--limit", "2")
         _step("demo.recall", "recall", "--cwd", FOLDER)
@@ -59,8 +60,6 @@ def _step(key: str, *arguments: str) -> None:
 
     say()
     tell(key)
-    shown = " ".join(
-        f"'{word}'" if " " in word else word for word in arguments if not word.startswith(tempfile.gettempdir())
-    )
+    shown = " ".join(SESSIONS if Path(word).is_dir() and word != FOLDER else f"'{word}'" if " " in word else word for word in arguments)
     say(accent(f"$ wwt {shown}"))
     app(list(arguments), standalone_mode=False)

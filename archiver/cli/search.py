@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archiver.cli.archive import Json, Since, known_agents, moment
-from archiver.cli.output import accent, bold, dim, emit, mark, say, tell, warn
-from archiver.render import local_day, one_line, plain
+from archiver.cli.output import accent, bold, dim, emit, mark, say, tell, warn, width
+from archiver.render import fold, local_day, one_line, plain
 from store import messages
 from store.errors import USAGE, WwtError
 from store.messages import text
@@ -223,7 +223,7 @@ def _print_hit(hit: Hit) -> None:
         # An entry's detail often says its summary over again.
         if line.strip() and (words := anchor(line)) not in shown:
             shown.add(words)
-            say(f"  {line}")
+            say(fold(line, width(), "  "))
 
 
 def _print_context(home: Home, hit: Hit, context: int) -> None:
