@@ -117,6 +117,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     _index(home, report, progress)
     if wish.distil:
         _distil(home, wish, report, progress)
+    _adopt(home, report)
     return report
 
 
@@ -232,6 +233,9 @@ def _bury(home: Home, found: Found, report: Report) -> None:
     _count(report, one)
     report.candidates_added += intake.added
     home.index.purge()
+    if home.reader.counts()["entries"]:
+        # The notes of entries that rest on this session quote it.
+        home.vault.sync()
 
 
 def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
@@ -313,6 +317,18 @@ def _distil(home: Home, wish: Wish, report: Report, progress: Progress) -> None:
     for done, intake in enumerate(distil(home, ready)):
         progress("distil", done + 1, len(ready))
         report.candidates_added += intake.added
+
+
+def _adopt(home: Home, report: Report) -> None:
+    """Take over what a person changed in the vault since it was last written."""
+    written = home.root / "vault" / ".wwt" / "state.json"
+    if not written.exists():
+        return
+    since = written.stat().st_mtime_ns
+    if any(note.stat().st_mtime_ns > since for note in written.parent.parent.glob("*/*.md")):
+        synced = home.vault.sync()
+        report.unreadable += [{"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in synced.broken]
+        home.index.embed_missing()
 
 
 def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tuple[list[DueSession], list[Waiting]]:

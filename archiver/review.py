@@ -100,13 +100,16 @@ def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> B
 
     What merely repeats an entry joins it, as it would one at a time; what states something else becomes an entry too.
     """
+    # A batch that was cut short left decided items in their documents, and notes unwritten.
+    settle(desk.queue, _lookup(desk))
     found = _waiting(desk, filters)
-    entries: dict[str, str] = {}
+    with desk.database.transaction() as tx:
+        entries = verdicts.by_candidate(tx)
     done = []
     for group in _by_document(found.items):
         done += [_accept(desk, one, entries) for one in group]
         promote.drop(desk.queue, group)
-    if vault is not None and done:
+    if vault is not None:
         vault.sync()
     merged = sum(one.decided is not None and one.decided.action == Move.MERGE for one in done)
     accepted = sum(one.decided is not None for one in done) - merged
@@ -115,12 +118,13 @@ def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> B
 
 def reject_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> Batch:
     """Reject everything under the filters, each as its own commit."""
+    settle(desk.queue, _lookup(desk))
     found = _waiting(desk, filters)
     done = []
     for group in _by_document(found.items):
         done += [promote.commit(desk, one, Move.REJECT) for one in group]
         promote.drop(desk.queue, group)
-    if vault is not None and done:
+    if vault is not None:
         vault.sync()
     return Batch(rejected=sum(one.decided is not None for one in done), broken=found.broken)
 
@@ -199,7 +203,7 @@ def _expire(queue: Queue, name: str) -> int:
 
 
 def _accept(desk: Desk, one: Waiting, entries: dict[str, str]) -> Done:
-    """Accept an item; `entries` remembers which entry each item of this batch became, since others may repeat it."""
+    """Accept an item; `entries` says which entry each item became, in this batch or before, since others may repeat it."""
     repeats = one.item.repeats
     known = None
     if repeats is not None and not repeats.supersedes:

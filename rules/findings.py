@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, confirmed, options, refuted
 from rules.judge import Judgement
 from rules.likeness import containment, words
 from rules.schema import Guard
-from rules.sentences import CODE, Sentence
+from rules.sentences import Sentence
 from store.records import DecidedBy, EntryType
 
 ENOUGH = 1.0
@@ -35,6 +36,8 @@ class Finding:
     exchange: int = 0
     corrects: bool = False
     """The user takes back something said before."""
+    joint: bool = False
+    """Only all the core sentences together say it: one anchor for them all."""
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -57,6 +60,8 @@ def decisions(talk: Dialogue) -> Iterator[Finding]:
             yield from _choices(talk, exchange)
         if agreed(exchange, talk.judge):
             yield from _accepted(talk, exchange)
+        else:
+            yield from _answered(talk, exchange)
 
 
 def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
@@ -72,7 +77,7 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
         points -= _lengthy(exchange)
         adopted = _adoption(talk, exchange, sentence)
         if part == "request":
-            points += 0.2 if adopted and _changes(talk, adopted) else -0.1 if adopted else -0.6
+            points += 0.2 + _echo(sentence, adopted) if adopted and words(adopted.text) else -0.1 if adopted else -0.6
         if points < (ENOUGH if part == "choice" else REQUEST) or (part == "request" and not adopted):
             continue
         moves = talk.judge.moves(sentence)
@@ -119,11 +124,13 @@ def _planned(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
 
 def _says_what(sentence: Sentence) -> bool:
     """Something is asked for: "fix it" and "고쳐줘" leave it open."""
-    return len(words(sentence.text)) >= 2 or (CODE in sentence.said and len(sentence.said) > 20)
+    about = words(sentence.text)
+    return len(about) >= 2 or any(not "가" <= word[0] <= "힣" for word in about)
 
 
-def _changes(talk: Dialogue, adopted: Sentence) -> bool:
-    return len(words(adopted.text)) >= 1
+def _echo(request: Sentence, adopted: Sentence) -> float:
+    """The report speaks of what was asked for."""
+    return min(0.1 * len(words(request.text) & words(adopted.text)), 0.2)
 
 
 def _lengthy(exchange: Exchange) -> float:
@@ -242,6 +249,41 @@ def _proposal(talk: Dialogue, reply: list[Judgement]) -> list[tuple[Sentence, fl
         if score >= PROPOSAL and (best is None or score > best[1]):
             best = sentence, score
     return [best] if best else []
+
+
+_BRIEF = 40
+_IDLE = re.compile(
+    r"더 |다른 |궁금|필요하|도와|계속|진행|시작|확인|anything|else|help|continue|proceed|ready|questions?\b|look|check", re.IGNORECASE
+)
+_UNDECIDED = re.compile(
+    r"몰라|모르|아무|글쎄|상관|알아서|^왜|^뭐|^no\b|^not\b|any(?:thing)?\b|whatever|don'?t (?:know|care)|up to you|^(?:ok|yes)\b", re.IGNORECASE
+)
+
+
+def _answered(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
+    """A word or a number in answer to the assistant's question, when it then goes by it."""
+    before = talk.before(exchange)
+    if before is None or not before.assistant or len(exchange.user) != 1 or exchange.user_length > _BRIEF:
+        return
+    question, answer = before.assistant[-1].sentence, exchange.user[0].sentence
+    if not question.said.endswith("?") or _IDLE.search(question.said) or answer.said.endswith("?"):
+        return
+    if _UNDECIDED.search(answer.said) or talk.judge.moves(answer) & {"object", "refute", "agree", "confirm"}:
+        return
+    adopted = _adoption(talk, exchange, answer)
+    if adopted is None or not words(answer.text) & words(adopted.text):
+        return
+    yield Finding(
+        EntryType.DECISION,
+        "decision.answer",
+        (question, answer),
+        after=(adopted,),
+        points=1.2,
+        decided_by=DecidedBy.USER,
+        cues=("decision.answer",),
+        exchange=exchange.number,
+        joint=True,
+    )
 
 
 PROPOSAL = 0.85
@@ -377,6 +419,7 @@ def _gives_up(said: str) -> bool:
 
 def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterator[Finding]:
     proof = _proof(talk, exchange)
+    causes = causes + _beside(talk, exchange) if _trouble(talk, exchange) else causes
     if not _trouble(talk, exchange):
         causes = [replace(cause, points=cause.points - 0.4) if cause.points < 0.9 else cause for cause in causes]
     taken: set[int] = set()
@@ -430,6 +473,18 @@ def _row(judgement: Judgement, exchange: Exchange) -> Finding | None:
     return Finding(
         EntryType.SOLUTION, "solution.row", (sentence,), points=1.4, cues=("solution.row",), exchange=exchange.number
     )
+
+
+def _beside(talk: Dialogue, exchange: Exchange) -> list[_Cause]:
+    """In a short report, what stands right before the fix tells what was wrong, whatever its words."""
+    found = []
+    for first, second in pairwise(exchange.assistant):
+        one, two = first.sentence, second.sentence
+        explains = one.turn == two.turn and talk.short(one.turn) and one.kind == two.kind == "prose"
+        plain = not first.worth("solution", "cause") and not first.worth("solution", "fix") and len(words(one.text)) >= 2
+        if explains and plain and second.worth("solution", "fix") >= 0.9 and not talk.judge.guards(one):
+            found.append(_Cause(first, 0.6, exchange.number))
+    return found
 
 
 def _trouble(talk: Dialogue, exchange: Exchange) -> bool:

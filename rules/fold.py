@@ -37,13 +37,15 @@ def _place(finding: Finding) -> tuple[int, int]:
 
 
 def anchors(finding: Finding) -> tuple[str, ...]:
+    if finding.joint:
+        return (anchor(_said(finding)),)
     return tuple(dict.fromkeys(anchor(sentence.text) for sentence in finding.core))
 
 
 def _same(one: Finding, other: Finding) -> bool:
     if set(anchors(one)) & set(anchors(other)):
         return True
-    if {s.text for s in other.core} & {s.text for s in (*one.before, *one.after)}:
+    if {s.text for s in other.core} & {s.text for s in (*one.before, *one.core, *one.after)}:
         return True
     mine, theirs = grams(_said(one)), grams(_said(other))
     if min(len(mine), len(theirs)) < 8:

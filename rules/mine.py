@@ -94,6 +94,8 @@ def _summary(finding: Finding) -> SafeText:
     if finding.type is EntryType.SOLUTION and finding.before:
         return cause_and_fix(finding.before[0].text, finding.core[0].text)
     core = finding.core[0]
+    if finding.joint:
+        return cause_and_fix(core.text, finding.core[1].text)
     choice = stated(line(core.text, LIMIT)) if core.said.endswith("?") else line(core.text, LIMIT)
     reason = next((s for s in finding.after if s.turn == core.turn and s.place == core.place + 1), None)
     if finding.type is EntryType.DECISION and reason:

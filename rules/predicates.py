@@ -312,8 +312,6 @@ class _Reader:
             return "propose" if ending in _PROPOSALS else "forbid" if ending != "고" else "clause"
         if "settled" in marks:
             return "question" if ending in _QUESTIONS else "settled"
-        if "can" in marks:
-            return "can"
         if "prefer" in marks:
             return "prefer"
         if ending in _PROPOSALS:
@@ -327,6 +325,8 @@ class _Reader:
             and (ending in _BARE or ending == "" or (ending in ("고", "ᆷ")))
         ):
             return "request"
+        if "can" in marks:
+            return "can"
         if "intend" in marks or ending in _PROMISES:
             return "intend"
         if "because" in marks:

@@ -72,7 +72,10 @@ _QUOTE = re.compile(
 )
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 _URL = re.compile(r"https?://\S+")
-_MARKS = re.compile(r"\*\*|__|~~|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+EMPHASIS = r"\*\*|~~|(?<![\w*])\*(?P<slanted>[^*\s](?:[^*\n]*[^*\s])?)\*(?![\w*])|(?<!\w)(?P<bar>__?)(?P<kept>[^_\s](?:[^_\n]*[^_\s])?)(?P=bar)(?![\w.(])"
+"""Bold, struck and slanted marks. `*.md`, `__init__.py` and `snake_case` hold none."""
+
+_MARKS = re.compile(EMPHASIS)
 _BLANKS = re.compile(r"\s+")
 
 
@@ -126,11 +129,15 @@ def said_of(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     text = _LINK.sub(r"\1", text)
     text = _URL.sub(CODE, _SPAN.sub(f" {CODE} ", text) if "`" in text else text)
-    text = _QUOTE.sub(_quoted, _MARKS.sub("", text))
+    text = _QUOTE.sub(_quoted, _MARKS.sub(_inner, text))
     # A blanked span leaves a blank before the Korean particle that belongs to it.
     text = re.sub(rf"({CODE}|{QUOTED}) (?=[가-힣])", r"\1", text)
     text = re.sub(rf" (?={CODE}|{QUOTED})", " ", text)
     return _BLANKS.sub(" ", text).strip()
+
+
+def _inner(match: re.Match[str]) -> str:
+    return match["slanted"] or match["kept"] or ""
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -141,6 +148,8 @@ def _quoted(match: re.Match[str]) -> str:
 
 def _speaks(said: str) -> bool:
     letters = sum(c.isalpha() for c in said)
+    if len(said) <= 12 and said.isascii() and any(c.isdigit() for c in said):
+        return True  # a bare number answers a question
     return len(said) <= LONGEST and letters >= 1 and (letters * 3 >= len(said) or letters >= 40 or len(said) <= 30)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from rules.sentences import EMPHASIS
 from store.records import SafeText
 
 LIMIT = 160
 
-_MARKUP = re.compile(r"\*\*|__|~~|`+|!?\[(?P<kept>[^\]\n]*)\]\([^)\n]*\)|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|^\s*#+\s*")
+_MARKUP = re.compile(rf"{EMPHASIS}|`+|!?\[(?P<linked>[^\]\n]*)\]\([^)\n]*\)|^\s*#+\s*")
 _BLANKS = re.compile(r"[\s\u200b\ufeff]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
 _OPENING = re.compile(
@@ -79,12 +80,12 @@ def cause_and_fix(cause: SafeText, fix: SafeText) -> SafeText:
 
 
 def _swapped(pattern: re.Pattern[str], text: SafeText, blank: str) -> SafeText:
-    """Every match replaced by its group `kept`, or by a literal of ours."""
+    """Every match replaced by what it keeps of itself, or by a literal of ours."""
     pieces: list[SafeText] = []
     at = 0
     for match in pattern.finditer(text):
         pieces.append(text[at : match.start()])
-        kept = match.groupdict().get("kept")
-        pieces.append(text[match.start("kept") : match.end("kept")] if kept else SafeText(blank))
+        kept = next((name for name in ("slanted", "kept", "linked") if match.groupdict().get(name)), "")
+        pieces.append(text[match.start(kept) : match.end(kept)] if kept else SafeText(blank))
         at = match.end()
     return SafeText.joined("", [*pieces, text[at:]]) if pieces else text

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
+from store.embeddings import drop_unshared
 from store.outbox import enqueue
 from store.records import SafeText
-from store.tables import chunk, entry, vector
+from store.tables import chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +88,7 @@ def remove(tx: Connection, ids: Iterable[int]) -> None:
         batch = doomed[start : start + 500]
         hashes = set(tx.execute(select(chunk.c.hash).where(chunk.c.id.in_(batch))).scalars())
         tx.execute(delete(chunk).where(chunk.c.id.in_(batch)))
-        shared = set(tx.execute(select(chunk.c.hash).where(chunk.c.hash.in_(hashes))).scalars())
-        shared |= set(tx.execute(select(entry.c.hash).where(entry.c.hash.in_(hashes))).scalars())
-        tx.execute(delete(vector).where(vector.c.hash.in_(hashes - shared)))
+        drop_unshared(tx, hashes)
     enqueue(tx, "chunk", doomed, "delete")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, insert, or_, select, update
 
 from store import projects
+from store.embeddings import drop_unshared
 from store.outbox import enqueue
 from store.records import Action, DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
 from store.tables import entry as entries
@@ -224,8 +225,9 @@ def set_tags(tx: Connection, entry_id: int, tags: Iterable[str], *, normalise: N
 
 def reindex(tx: Connection, entry_id: int) -> None:
     """Bring the hash and the indexes to an entry's words after they were changed in place."""
-    row = tx.execute(select(entries.c.summary, entries.c.detail).where(entries.c.id == entry_id)).one()
+    row = tx.execute(select(entries.c.summary, entries.c.detail, entries.c.hash).where(entries.c.id == entry_id)).one()
     tx.execute(update(entries).where(entries.c.id == entry_id).values(hash=text_hash(row.summary, row.detail)))
+    drop_unshared(tx, [row.hash])
     enqueue(tx, "entry", [entry_id], "put")
 
 
@@ -234,7 +236,9 @@ def delete_entry(tx: Connection, uid: str) -> bool:
     found = entry_id(tx, uid)
     if found is None:
         return False
+    embedded = tx.execute(select(entries.c.hash).where(entries.c.id == found)).scalars().all()
     tx.execute(delete(entries).where(entries.c.id == found))
+    drop_unshared(tx, embedded)
     tx.execute(delete(tag).where(tag.c.id.not_in(select(entry_tag.c.tag_id))))
     enqueue(tx, "entry", [found], "delete")
     return True
@@ -348,7 +352,9 @@ def _change(tx: Connection, uid: str, **values: object) -> bool:
     found = entry_id(tx, uid)
     if found is None:
         return False
+    embedded = tx.execute(select(entries.c.hash).where(entries.c.id == found)).scalars().all()
     tx.execute(update(entries).where(entries.c.id == found).values(**values))
+    drop_unshared(tx, embedded)
     enqueue(tx, "entry", [found], "put")
     return True
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from store.reader import Reader, marks
-from store.records import Action
+from store.records import Action, candidate_id
 from store.tables import entry, verdict
 
 BATCH = 500
@@ -83,6 +83,18 @@ def everything(tx: Connection) -> list[Verdict]:
         verdict, entry, verdict.c.entry_id == entry.c.id, isouter=True
     )
     return [_verdict(row) for row in tx.execute(query.order_by(verdict.c.anchor))]
+
+
+def by_candidate(tx: Connection) -> dict[str, str]:
+    """The entry (its uid) that each candidate went into, by the candidate's id. One that was edited first is not found.
+
+    The verdicts of one decision share a time that no other has, so they tell which anchors were one candidate's.
+    """
+    together: dict[tuple[int, str], list[str]] = {}
+    for one in everything(tx):
+        if one.entry is not None:
+            together.setdefault((one.at, one.entry), []).append(one.anchor)
+    return {candidate_id(anchors): uid for (_, uid), anchors in together.items()}
 
 
 def in_batches(values: Sequence[Any]) -> list[Sequence[Any]]:
