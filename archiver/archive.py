@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,8 +110,11 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     if wish.dry_run:
         report.would_read = [item.path for item in changed]
         return report
-    _remask(home, report)
+    if home.masked_again:
+        report.notices.append(messages.text("archive.remasked", count=home.masked_again))
+    report.notices += [str(fault) for fault in home.rule_faults]
     _read(home, wish, changed, report, progress)
+    _erase(home)
     if not wish.paths:
         _mark_missing(home, found, known)
         _settle(home, events)
@@ -232,10 +236,14 @@ def _bury(home: Home, found: Found, report: Report) -> None:
     one, intake = bury(home, source_of(found.agent), found)
     _count(report, one)
     report.candidates_added += intake.added
-    home.index.purge()
-    if home.reader.counts()["entries"]:
-        # The notes of entries that rest on this session quote it.
-        home.vault.sync()
+
+
+def _erase(home: Home) -> None:
+    """Once for all sessions that were deleted, and for what an interrupted run left due."""
+    if home.reader.meta("erase_due"):
+        from archiver import erase  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+        erase.finish(home)
 
 
 def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
@@ -279,18 +287,8 @@ def _quarantine(home: Home, path: Path) -> None:
     """A file in the inbox that holds no event is kept where `wwt status` counts it."""
     folder = home.root / "inbox" / "quarantine"
     folder.mkdir(exist_ok=True, mode=0o700)
-    path.rename(folder / path.name)
-
-
-def _remask(home: Home, report: Report) -> None:
-    """Mask again what was stored under older secret rules, before anything shows it."""
-    if home.reader.meta("redaction_version") == home.redact.version:
-        return
-    from archiver.remask import remask  # noqa: PLC0415  SQLAlchemy costs 0.25 s
-
-    masked = remask(home)
-    if masked:
-        report.notices.append(messages.text("archive.remasked", count=masked))
+    with suppress(FileNotFoundError):  # another run was faster
+        path.rename(folder / path.name)
 
 
 # --- indexing ---
@@ -299,7 +297,21 @@ def _remask(home: Home, report: Report) -> None:
 def _index(home: Home, report: Report, progress: Progress) -> None:
     report.notices += [messages.text(key) for key in home.index.ensure()]
     home.index.apply(lambda done, total: progress("index", done, total))
-    report.chunks_embedded = home.index.embed_missing(lambda done, total: progress("embed", done, total))
+    report.chunks_embedded, notices = embed(home, lambda done, total: progress("embed", done, total))
+    report.notices += notices
+
+
+def embed(home: Home, progress: Callable[[int, int], None] | None = None) -> tuple[int, list[str]]:
+    """Embed what has no vector yet: how many chunks, and what a person should hear.
+
+    A model that cannot be had fails nothing: words are found without it, and a later run makes up for it.
+    """
+    try:
+        return home.index.embed_missing(progress), []
+    except WwtError as error:
+        if not error.key.startswith("embed."):
+            raise
+        return 0, [messages.text(error.key, **error.fields)]
 
 
 # --- distilling ---
@@ -325,10 +337,11 @@ def _adopt(home: Home, report: Report) -> None:
     if not written.exists():
         return
     since = written.stat().st_mtime_ns
-    if any(note.stat().st_mtime_ns > since for note in written.parent.parent.glob("*/*.md")):
+    notes = (note for note in written.parent.parent.glob("*/*.md") if note.is_file())
+    if any(note.stat().st_mtime_ns > since for note in notes):
         synced = home.vault.sync()
         report.unreadable += [{"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in synced.broken]
-        home.index.embed_missing()
+        report.notices += embed(home)[1]
 
 
 def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tuple[list[DueSession], list[Waiting]]:

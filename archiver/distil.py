@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 
-from archiver import config, transcript
+from archiver import config, erase, transcript
 from archiver.home import Home
-from archiver.ingest import FileReport, project_of, read_whole, rechunk
+from archiver.ingest import FileReport, project_of, read_whole, rechunk, safe_id
 from rules import tags
 from rules.mine import mine
 from staging.dedup import Known
@@ -38,7 +39,7 @@ def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
 
 
 def _source(conversation: Conversation, status: SourceStatus) -> Source:
-    return Source(conversation.agent, conversation.session, SafeText(conversation.project), status, now_ms())
+    return Source(conversation.agent, conversation.session, conversation.project, status, now_ms())
 
 
 def _stage(home: Home, source: Source, mined: list[Candidate]) -> Intake:
@@ -58,13 +59,15 @@ def compile_lexicon(home: Home) -> None:
     data = json.dumps(tags.compile_lexicon(tags.lexicon(home.rules)), ensure_ascii=False, sort_keys=True).encode()
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_suffix(".tmp")
+        draft = path.with_suffix(f".{os.getpid()}.tmp")  # two runs may be at it
         draft.write_bytes(data)
         draft.replace(path)
 
 
 def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tuple[FileReport, Intake]:
     """A session its user deleted: mine it, write its staging document, then drop its words, those archived while it was live too.
+
+    `erase.finish` then takes them out of the files.
 
     Its row stays: agent, project, times and status say where an entry came from, and the file is not read again.
     """
@@ -73,11 +76,13 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
     intake = _stage(home, _source(conversation, "deleted"), mined)
     stat = found.path.stat()
     with home.database.transaction() as tx:
-        session_id = sessions.ensure(tx, source.agent, SafeText(conversation.session))
+        session_id = sessions.ensure(tx, source.agent, conversation.session)
         if about is not None and about.cwd:
             sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
         heirs = sessions.heirs(tx, session_id)
-        chunks.remove(tx, sessions.empty(tx, session_id))
+        if held := sessions.empty(tx, session_id):
+            chunks.remove(tx, held)
+            erase.note(tx)
         decisions.withhold_quotes(tx, source.agent, conversation.session)
         for heir in heirs:
             rechunk(tx, heir, sessions.Change(moved=True))
@@ -88,8 +93,8 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
             "segment": "deleted",
             "size": stat.st_size,
             "mtime_ns": stat.st_mtime_ns,
+            "offset": stat.st_size,
             "parser_version": source.parser_version,
         }
-        sessions.save_file(tx, source.agent, home.redact(str(found.path)), values | {"session_id": session_id})
-    home.database.checkpoint()
+        sessions.save_file(tx, source.agent, safe_id(str(found.path), home.redact), values | {"session_id": session_id})
     return report, intake

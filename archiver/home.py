@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archiver import config
+from archiver import config, fingerprint
 from store.errors import WwtError
 from store.reader import Reader
 from store.records import now_ms
@@ -31,6 +32,8 @@ class Home:
 
     root: Path
     settings: config.Config
+    masking: bool = False
+    """The secret rules are being looked after, so that `masked_again` need not."""
 
     @classmethod
     def open(cls, root: Path | None = None) -> Home:
@@ -52,22 +55,39 @@ class Home:
             for name in ("staging", "vault", "index", "inbox", "rules", "backups", "log"):
                 (self.root / name).mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
-            raise WwtError("home.cannot_make", path=self.root, reason=error.strerror or error) from error
+            raise WwtError("home.cannot_make", path=error.filename or self.root, reason=error.strerror or error) from error
         if revision_on_disk(self.database_path) != REVISION:
             import migrations  # noqa: PLC0415  Alembic costs 0.4 s; only a database that is behind pays it
 
             migrations.upgrade(self.database_path, self.root / "backups")
 
     @cached_property
-    def reader(self) -> Reader:
+    def masked_again(self) -> int:
+        """Brings what is kept up to the secret rules where these changed; how many texts that altered.
+
+        Whatever shows stored text comes through `reader` or `database`, which ask this first. It costs a millisecond
+        when nothing changed.
+        """
         self.make()
+        if self.masking:
+            return 0
+        with closing(Reader(self.database_path)) as reader:
+            if reader.meta(fingerprint.KEY) == fingerprint.secret_rules(self.rules_folder):
+                return 0
+        from archiver.remask import remask  # noqa: PLC0415  SQLAlchemy, YAML and the rule models: 0.5 s
+
+        return remask(replace(self, masking=True))
+
+    @cached_property
+    def reader(self) -> Reader:
+        _ = self.masked_again
         return Reader(self.database_path)
 
     @cached_property
     def database(self) -> Database:
         from store.database import Database  # noqa: PLC0415  SQLAlchemy costs 0.25 s; reading commands go without
 
-        self.make()
+        _ = self.masked_again
         return Database(self.database_path)
 
     @cached_property
@@ -96,7 +116,9 @@ class Home:
     @property
     def rule_faults(self) -> list[Fault]:
         """What is wrong in the user's own rule files; the other rules run."""
-        return self._secrets[1] + self._rules[1]
+        if not any(self.rules_folder.glob("*.y*ml")):
+            return []
+        return list(dict.fromkeys(self._secrets[1] + self._rules[1]))
 
     @cached_property
     def queue(self) -> Queue:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from archiver import config, inbox
+from archiver import config, fingerprint, inbox
 from archiver.recall import recall
 from store.reader import Reader
 from store.revision import REVISION, revision_on_disk
@@ -91,6 +91,8 @@ def _start(agent: str, payload: dict[str, Any]) -> None:
         return
     settings = config.load(root / "config.toml")
     reader = Reader(database, busy_seconds=SECONDS / 3)
+    if reader.meta(fingerprint.KEY) != fingerprint.secret_rules(root / "rules"):
+        return  # a new rule may mask what is stored; the next `wwt` command sees to it
     cwd = Path(_text(payload, "cwd") or os.getcwd())  # noqa: PTH109  Path.cwd costs nothing less
     block = recall(reader, cwd, budget=settings.recall.budget, aliases=config.aliases(root))
     if block.text:

@@ -49,12 +49,18 @@ def waiting(folder: Path) -> Iterator[tuple[Path, Event | None]]:
     if not folder.is_dir():
         return
     for path in sorted(folder.glob("*.json")):
-        yield path, _read(path)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:  # another run has dealt with it
+            continue
+        except OSError:
+            content = b""
+        yield path, _event(content)
 
 
-def _read(path: Path) -> Event | None:
+def _event(content: bytes) -> Event | None:
     try:
-        raw = json.loads(path.read_bytes())
+        raw = json.loads(content)
         return Event(**{name: raw[name] for name in Event.__slots__})
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -280,22 +280,20 @@ class Index:
                 self._rebuild_vectors(self._vectors.model if self.vectors() and self._vectors else model)
         return True
 
-    def purge(self) -> None:
-        """Apply deletions, and leave nothing of what they removed in the files of the indexes.
+    def purge(self) -> bool:
+        """Apply what waits, and leave nothing in the files of the indexes but what the tables hold. False when another is at it.
 
         Tantivy keeps the words of a deleted row until a merge happens to come by, so its folder is made anew.
         """
-        gone = [w.ref for w in lookup.waiting(self._reader, 1_000_000) if w.op == "delete"]
-        words = self.words()
-        held_words = words is not None and any(words.holds(ref) for ref in gone)
         self.apply()
         with self._lock() as held:
-            if held and held_words:
-                self._rebuild_words(None)
-            vectors = self.vectors()
-            if held and vectors is not None and gone:
+            if not held:
+                return False
+            self._rebuild_words(None)
+            if (vectors := self.vectors()) is not None:
                 vectors.compact()
                 self._seen = None
+        return True
 
     def _rebuild_words(self, progress: Progress | None) -> None:
         total, done = lookup.count(self._reader), 0

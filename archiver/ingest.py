@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from archiver.chunk import chunk_turns
 from archiver.project import project_key
+from archiver.sources.jsonl import open_regular
 from archiver.transcript import (
     About,
     Extend,
@@ -82,7 +83,7 @@ def _file(
     tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool
 ) -> None:
     now = _snapshot(found.path)
-    row = sessions.file_row(tx, source.agent, redact(str(found.path)))
+    row = sessions.file_row(tx, source.agent, safe_id(str(found.path), redact))
     progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source.parser_version)
     report.bytes_read += probed
     replaced = row is not None and row.offset > 0 and progress.offset == 0 and not anew
@@ -102,7 +103,7 @@ def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tu
 
 def probes(path: Path, offset: int) -> tuple[str, str]:
     """Hashes of the first bytes of a file, and of those right before `offset`."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(min(PROBE, offset))
         file.seek(max(0, offset - PROBE))
         tail = file.read(min(PROBE, offset))
@@ -114,7 +115,8 @@ class _Filing:
 
     def __init__(self, tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport) -> None:
         self.tx, self.source, self.found, self.redact, self.report = tx, source, found, redact, report
-        self.path = redact(str(found.path))
+        self.path = safe_id(str(found.path), redact)
+        self.masked_ids = False
         self.session_id: int | None = None
         self.external_id = SafeText("")
         self.change = sessions.Change()
@@ -149,17 +151,18 @@ class _Filing:
                 self._flush()
                 if (more := self.redact(text).strip()) and self.session_id is not None:
                     sessions.extend_turn(
-                        self.tx, self.source.agent, self.session_id, self.external_id, key, more, self.change
+                        self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), more, self.change
                     )
             case Retract(key):
                 self._flush()
                 if self.session_id is not None:
                     sessions.retract_turn(
-                        self.tx, self.source.agent, self.session_id, self.external_id, key, self.change
+                        self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), self.change
                     )
             case Outcome():
-                row = {"key": event.key, "after_turn": event.after, "kind": event.kind, "ok": int(event.ok)}
-                self.facts.append({**row, "label": self.redact(event.label), "time": event.time})
+                row = {"key": self._id(event.key), "after_turn": self._id(event.after), "kind": event.kind}
+                row |= {"ok": int(event.ok), "label": self.redact(event.label), "time": event.time}
+                self.facts.append(row)
             case Title():
                 self.titles.append(event)
             case Unreadable():
@@ -171,6 +174,7 @@ class _Filing:
         if self.forgotten is not None and (raw.time is None or raw.time <= self.forgotten):
             return
         new = masked(raw, self.redact)
+        self.masked_ids |= new.key != raw.key
         if new.text:
             self.waiting.append(new)
         if len(self.waiting) >= BATCH:
@@ -185,7 +189,7 @@ class _Filing:
 
     def _about(self, about: About) -> None:
         if self.session_id is None:
-            self.external_id = self.redact(about.external_id)
+            self.external_id = self._id(about.external_id)
             self.session_id = sessions.ensure(self.tx, self.source.agent, self.external_id)
             self.forgotten = sessions.forgotten_up_to(self.tx, self.source.agent, self.external_id)
         known = sessions.get(self.tx, self.session_id)
@@ -199,10 +203,15 @@ class _Filing:
             values["project_id"] = project_of(self.tx, about.cwd, self.redact)
             self.retitled = True
         if about.parent and known.parent_id is None:
-            parent = sessions.ensure(self.tx, self.source.agent, self.redact(about.parent))
+            parent = sessions.ensure(self.tx, self.source.agent, self._id(about.parent))
             values["parent_id"] = parent if parent != self.session_id else None
         sessions.refine(self.tx, self.session_id, **values)
         sessions.widen(self.tx, self.session_id, about.first_time, about.last_time)
+
+    def _id(self, native: str) -> SafeText:
+        safe = safe_id(native, self.redact)
+        self.masked_ids |= safe != native
+        return safe
 
     def _safe(self, text: str | None) -> SafeText | None:
         return self.redact(text) if text else None
@@ -216,6 +225,8 @@ class _Filing:
         return Status.ACTIVE.value if held is Status.DELETED else None
 
     def _finish(self, progress: Progress, *, final: bool) -> None:
+        # The parser's state holds ids as they are; with a secret among them it is not kept, and the file is read whole.
+        progress = Progress() if self.masked_ids else progress
         offset, path = progress.offset, self.found.path
         head, tail = probes(path, offset) if offset and path.suffix != ".zst" else ("", "")
         state = json.dumps({"line": progress.line, "final": final, "state": progress.state}, separators=(",", ":"))
@@ -239,7 +250,7 @@ class _Filing:
         for title in self.titles:
             text = self.redact(title.text).strip()
             if text and title.leaf is not None:
-                sessions.wait_title(self.tx, self.source.agent, title.leaf, text)
+                sessions.wait_title(self.tx, self.source.agent, safe_id(title.leaf, self.redact), text)
             elif text and self.session_id is not None:
                 self.retitled |= sessions.offer_title(self.tx, self.session_id, text, title.rank)
 
@@ -257,8 +268,20 @@ def project_of(tx: Connection, cwd: str, redact: Redact) -> int:
     return projects.ensure(tx, redact(key), redact(name), redact(cwd))
 
 
+def safe_id(native: str, redact: Redact) -> SafeText:
+    """An agent's id as it may be stored. One with a secret in it gets a digest too, since masked ones look alike."""
+    safe = redact(native)
+    return (
+        safe
+        if safe == native
+        else SafeText(f"{safe}-{hashlib.sha256(native.encode('utf-8', 'replace')).hexdigest()[:8]}")
+    )
+
+
 def masked(raw: RawTurn, redact: Redact) -> sessions.NewTurn:
-    return sessions.NewTurn(raw.key, raw.pos, raw.role, raw.kind, redact(raw.text).strip(), raw.time, raw.state)
+    return sessions.NewTurn(
+        safe_id(raw.key, redact), raw.pos, raw.role, raw.kind, redact(raw.text).strip(), raw.time, raw.state
+    )
 
 
 def rechunk(tx: Connection, session_id: int, change: sessions.Change) -> int:
@@ -300,7 +323,7 @@ def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversati
             case Retract(key):
                 turns.pop(key, None)
             case Outcome():
-                facts.append(Fact(event.after, event.kind, event.ok, redact(event.label), event.time))
+                facts.append(Fact(safe_id(event.after, redact), event.kind, event.ok, redact(event.label), event.time))
             case Title(text, _, None):
                 title = redact(text)
             case About():
@@ -317,5 +340,5 @@ def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversati
         Turn(new.key, number, Role(new.role), new.kind, new.text, new.time) for number, new in enumerate(live, 1)
     )
     project = project_key(about.cwd)[0] if about and about.cwd else ""
-    session = redact(about.external_id) if about else SafeText("")
+    session = safe_id(about.external_id, redact) if about else SafeText("")
     return Conversation(source.agent, session, redact(project), title, numbered, tuple(facts)), report, about

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -94,6 +94,37 @@ class Vault:
             self._write(run)
             self._write_verdicts(self._verdicts())
         return Synced(len(run.writes), tuple(run.adopted), tuple(run.conflicts), tuple(run.broken))
+
+    def mask_again(self) -> int:
+        """Take out of every note, and of its name, what the secret rules mask by now; the entries are masked already. How many."""
+        self.sync()
+        with self._locked():
+            state = self._state()
+            changed = sum(self._mask_again(path) for path in self._files())
+            renamed = {uid: self._renamed(kept) for uid, kept in state.items()}
+            self._save(renamed)
+        return changed + sum(renamed[uid] != kept for uid, kept in state.items())
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.folder.rglob("*.md") if path.is_file())
+
+    def _mask_again(self, path: Path) -> bool:
+        """What a person wrote stays but for the secret; the next `sync` takes it for the edit that it is."""
+        text = path.read_bytes().decode("utf-8", "replace")
+        masked = self.redact(text)
+        return masked != text and atomic.write(path, masked.encode())
+
+    def _renamed(self, kept: Kept) -> Kept:
+        """A note whose name holds a secret moves to a name without it."""
+        path = self._inside(kept.file)
+        if path is None or not path.is_file():
+            return kept
+        name = self.redact(path.stem)
+        if name == path.stem:
+            return kept
+        new = path.with_name(f"{slug(name, characters=120, size=200)}.md")
+        path.rename(new)
+        return replace(kept, file=self._relative(new))
 
     def remove(self, uid: str) -> None:
         """Take the note of an entry away whose acceptance was undone; an edited one stays."""

@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rules.cues import RuleSet
-from rules.findings import Finding
+from rules.finding import Finding
 from rules.mine import findings, load_rules, mine
 from store.records import Conversation, Role, SafeText, Turn
 from store.tokens import morphemes

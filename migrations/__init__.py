@@ -38,6 +38,9 @@ def _run(path: Path) -> None:
     from alembic import command  # noqa: PLC0415  Alembic costs 0.4 s; only a database that is behind pays it
     from alembic.config import Config  # noqa: PLC0415
     from filelock import FileLock  # noqa: PLC0415
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+    from store.database import translated  # noqa: PLC0415
 
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with FileLock(path.with_suffix(".migrating.lock"), timeout=120):
@@ -48,4 +51,7 @@ def _run(path: Path) -> None:
         config = Config()
         config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
         config.attributes["path"] = path
-        command.upgrade(config, REVISION)
+        try:
+            command.upgrade(config, REVISION)
+        except SQLAlchemyError as error:
+            raise translated(error, path) from error

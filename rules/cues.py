@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from rules.predicates import Morph, Predicate, predicates
 from rules.schema import FAMILY, Cue, Family, Guard, Loanword, Move, Reading, Rule, Tag, Verb
@@ -17,6 +17,7 @@ _HANGUL = re.compile("[가-힣]")
 _LATIN = re.compile(rf"(?!{CODE}|{QUOTED})[a-zA-Z]+")
 
 
+@lru_cache(maxsize=2048)
 def languages(said: str) -> tuple[bool, bool]:
     """(Korean, English): which cues can speak of a sentence. Names in Latin letters make a Korean one no English one."""
     hangul = len(_HANGUL.findall(said))
@@ -115,6 +116,9 @@ class Matcher:
         self._needs = [Test(cue, "", families) for cue in reading.needs]
         self._forbids = [Test(cue, "", families) for cue in reading.forbids]
         self._without = without
+        spelled = [_spelled(cue, families) for cue in reading.cues if isinstance(cue, str)]
+        self._any = re.compile("|".join(f"(?:{each})" for each in spelled), re.IGNORECASE) if spelled else None
+        self._verbs = len(spelled) < len(reading.cues)
 
     def __call__(self, said: str, role: str, reader: Reader) -> Hit | None:
         return self.speaks(said, reader) if self.reads(role, *languages(said)) else None
@@ -127,6 +131,9 @@ class Matcher:
 
     def speaks(self, said: str, reader: Reader) -> Hit | None:
         """`reads` answered with yes."""
+        # Most sentences fit no cue of a reading: one search over all its patterns settles that.
+        if not self._verbs and self._any is not None and not self._any.search(said):
+            return None
         fired = []
         for test in self._cues:
             word = test(said, reader)
@@ -158,8 +165,8 @@ class RuleSet:
         return Matcher(reading, self._by_id, self.without)
 
     def for_sentence(self, kind: str, role: str, korean: bool, english: bool) -> tuple[Matcher, ...]:
-        """The matchers of a kind (rule, guard, move) that read such a sentence."""
-        every = {"rule": self.rule_matchers, "guard": self.guard_matchers, "move": self.move_matchers}[kind]
+        """The matchers of a kind (rule, guard) that read such a sentence."""
+        every = self.rule_matchers if kind == "rule" else self.guard_matchers
         return tuple(matcher for matcher in every if matcher.reads(role, korean, english))
 
     @cached_property
@@ -175,8 +182,10 @@ class RuleSet:
         return tuple(self.matcher(guard) for guard in self.guards if guard.effect == "turn")
 
     @cached_property
-    def move_matchers(self) -> tuple[Matcher, ...]:
-        return tuple(self.matcher(move) for move in self.moves)
+    def move_matchers(self) -> dict[str, tuple[Matcher, ...]]:
+        """By move."""
+        moves = dict.fromkeys(move.move for move in self.moves)
+        return {name: tuple(self.matcher(move) for move in self.moves if move.move == name) for name in moves}
 
     @cached_property
     def cut(self) -> re.Pattern[str] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rules.cues import RuleSet
 from rules.judge import Judge, Judgement
-from rules.sentences import Sentence, sentences
+from rules.sentences import FARTHEST, Sentence, sentences
 from store.records import Conversation, Fact, Role, Turn
 
 SHORT = 450
@@ -90,14 +90,14 @@ def _take(exchange: Exchange, turn: Turn, index: int, ruleset: RuleSet, judge: J
     if turn.role is Role.USER:
         exchange.user += judged
         exchange.user_length += len(turn.text)
-        exchange.failure |= _FAILURE.search(turn.text) is not None
+        exchange.failure |= _FAILURE.search(turn.text[:FARTHEST]) is not None
     else:
         exchange.assistant += judged
         exchange.closing = index
 
 
 _FAILURE = re.compile(
-    r"^\s*(?:Traceback \(|Caused by:|npm (?:ERR!|error)|.{0,120}?\b\w*(?:Error|Exception)(?:\[\w+\])?: |(?:ERROR|FATAL|FAIL|panic)\b"
+    r"^[ \t]{0,20}(?:Traceback \(|Caused by:|npm (?:ERR!|error)|.{0,120}?\b\w*(?:Error|Exception)(?:\[\w+\])?: |(?:ERROR|FATAL|FAIL|panic)\b"
     r"|\S+\(\d+,\d+\): error|error(?:\[\w+\])?: |.{0,80}\b(?:[45]\d\d \((?:Not|Internal|Bad|Un)|exit code [1-9]))",
     re.MULTILINE,
 )
@@ -107,30 +107,32 @@ def agreed(exchange: Exchange, judge: Judge) -> bool:
     """The user's message is short and says yes to what was just proposed."""
     if not exchange.user or exchange.user_length > SHORT:
         return False
-    moves = [judge.moves(j.sentence) for j in exchange.user[:4]]
-    return any("agree" in m for m in moves) and "object" not in moves[0] and "refute" not in moves[0]
+    said = [j.sentence for j in exchange.user[:4]]
+    return any(judge.does(sentence, "agree") for sentence in said) and not judge.does(said[0], "object", "refute")
 
 
 def refuted(exchange: Exchange | None, judge: Judge) -> bool:
     """The user begins by saying that what was done before does not work."""
     if exchange is None or (exchange.user_length > LONG and not exchange.failure):
         return False
-    moves = [judge.moves(j.sentence) for j in exchange.user[:3]]
-    fails = any("refute" in m for m in moves) or (exchange.failure and exchange.user_length <= LONG * 3)
-    return fails and not any("confirm" in m for m in moves)
+    said = [j.sentence for j in exchange.user[:3]]
+    pasted = exchange.failure and exchange.user_length <= LONG * 3
+    fails = pasted or any(judge.does(sentence, "refute") for sentence in said)
+    return fails and not any(judge.does(sentence, "confirm") for sentence in said)
 
 
 def confirmed(exchange: Exchange | None, judge: Judge) -> bool:
     """The user begins by saying that it works, or is content."""
     if exchange is None:
         return False
-    moves = [judge.moves(j.sentence) for j in exchange.user[:2]]
-    return any("confirm" in m or "agree" in m for m in moves) and not any("refute" in m or "object" in m for m in moves)
+    said = [j.sentence for j in exchange.user[:2]]
+    content = any(judge.does(sentence, "confirm", "agree") for sentence in said)
+    return content and not any(judge.does(sentence, "refute", "object") for sentence in said)
 
 
 _CHOSEN = re.compile(
     r"(?:option|옵션|방안|방법|선택지|choice|#|no\.?) ?([1-9]|[a-f](?![a-z]))\b|(?<![\w.])([1-9])(?:번|안)(?![\d])"
-    r"|(?<![a-z])([a-f]) ?안\b|^([1-9a-f])[.!]?$|^([1-9a-f]) ?(?:으로|로|이요|요)\b|\bthe (first|second|third|last) (?:one|option)",
+    r"|(?<![a-z])([a-f]) ?안(?=으로|이|을|은|도|대로|[\s,.!]|$)|^([1-9a-f])[.!]?$|^([1-9a-f]) ?(?:으로|로|이요|요)\b|\bthe (first|second|third|last) (?:one|option)",
     re.IGNORECASE,
 )
 _ORDINAL = {"first": "1", "second": "2", "third": "3", "last": "-1"}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from rules.findings import Finding
+from rules.finding import Finding
 from rules.likeness import containment, grams, words
 from store.records import DecidedBy, EntryType, anchor
 
-MOST = 12
+MOST = 10
 """Findings a session may give. Beyond ten or so, what follows is mostly noise."""
+
+COMPARED = 300
+"""Findings compared with each other; a pasted page of the same line must not cost minutes."""
 
 ALIKE = {True: 0.7, False: 0.85}
 """Share of three-letter runs that makes two findings one; by whether they are of one type."""
@@ -20,6 +23,7 @@ _RANK = {EntryType.SOLUTION: 0, EntryType.DECISION: 1, EntryType.PATTERN: 2}
 
 def folded(found: list[Finding]) -> list[Finding]:
     """In the order in which they were said."""
+    found = sorted(found, key=lambda f: (-f.points, _place(f)))[:COMPARED]
     standing = _standing(sorted(found, key=_place))
     kept: list[Finding] = []
     for finding in sorted(standing, key=lambda f: (_RANK[f.type], _place(f))):

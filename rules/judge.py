@@ -41,7 +41,7 @@ class Judge:
     ruleset: RuleSet
     reader: Reader
     _readers: dict[tuple[str, str, bool, bool], tuple[Matcher, ...]] = field(default_factory=dict)
-    _moves: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    _moves: dict[tuple[str, str, str], bool] = field(default_factory=dict)
 
     def judge(self, sentence: Sentence) -> Judgement:
         hits: dict[Part, list[Hit]] = {}
@@ -60,14 +60,30 @@ class Judge:
             guards,
         )
 
-    def moves(self, sentence: Sentence) -> frozenset[str]:
-        """What the sentence does in the dialogue: agree, object, refute, ..."""
-        key = (sentence.said, sentence.role.value)
-        known = self._moves.get(key)
-        if known is None:
-            hits = (matcher.speaks(sentence.said, self.reader) for matcher in self._matchers("move", sentence))
-            known = self._moves[key] = frozenset(hit.reading.move for hit in hits if hit)  # type: ignore[attr-defined]
-        return known
+    def does(self, sentence: Sentence, *moves: str) -> bool:
+        """The sentence makes one of these moves in the dialogue: agree, object, refute, ..."""
+        return any(self._does(sentence.said, sentence.role.value, move) for move in moves)
+
+    def heads(self, sentence: Sentence, move: str) -> bool:
+        """The sentence stands under a heading, or a line ending in a colon, of this kind."""
+        return self.names(sentence.heading, move) or self.names(sentence.lead, move)
+
+    def names(self, title: str, move: str) -> bool:
+        """A heading or the name of a column is of this kind."""
+        return bool(title) and self._does(title, "any", move)
+
+    def moves(self, sentence: Sentence) -> tuple[str, ...]:
+        """All that the sentence does, for showing."""
+        every = dict.fromkeys(move.move for move in self.ruleset.moves)
+        return tuple(move for move in every if self.does(sentence, move))
+
+    def _does(self, said: str, role: str, move: str) -> bool:
+        key = (said, role, move)
+        if key not in self._moves:
+            spoken = languages(said)
+            matchers = self.ruleset.move_matchers.get(move, ())
+            self._moves[key] = any(m.reads(role, *spoken) and m.speaks(said, self.reader) for m in matchers)
+        return self._moves[key]
 
     def _matchers(self, kind: str, sentence: Sentence) -> tuple[Matcher, ...]:
         key = (kind, sentence.role.value, *languages(sentence.said))

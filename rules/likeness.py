@@ -10,10 +10,17 @@ _PARTICLES = re.compile(
     r"(?:으로부터|에서는|에게서|이라는|이라고|에서|에게|으로|부터|까지|처럼|보다|마다|조차|라는|이나|이란|은|는|이|가|을|를|에|의|로|와|과|도|만|나)$"
 )
 _COMMON = frozenset(
-    "the and for that this with from not now use used using when was were are is it its can will all but into has have "
-    "had you your our his her they them then than also only just so to of in on at by be as an or if we no do does did "
-    "이제 현재 위해 대한 모든 경우 때문 이미 바로 해당 다시 그냥 이것 그것 저것 하는 있는 없는 같은 수정 변경 추가 적용 문제 원인 해결".split()
+    re.findall(
+        r"\S+",
+        """
+        the and for that this with from not now use used using when was were are is it its can will all but into has
+        have had you your our his her they them then than also only just so to of in on at by be as an or if we no do
+        does did 이제 현재 위해 대한 모든 경우 때문 이미 바로 해당 다시 그냥 이것 그것 저것 하는 있는 없는 같은 수정 변경 추가 적용
+        문제 원인 해결
+        """,
+    )
 )
+"""Words that tell nothing about what a sentence is about."""
 
 
 def words(text: str) -> frozenset[str]:

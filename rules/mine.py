@@ -8,13 +8,16 @@ from pathlib import Path
 
 from rules import load, tags
 from rules.cues import Morphemes, Reader, RuleSet
+from rules.decisions import decisions
 from rules.dialogue import dialogue
-from rules.findings import Finding, decisions, patterns, solutions
+from rules.finding import Finding
 from rules.fold import anchors, folded
 from rules.judge import Judge, Judgement
 from rules.load import Fault
+from rules.patterns import patterns
 from rules.schema import Family, Guard, Loanword, Move, Rule, Tag
 from rules.sentences import Sentence, sentences
+from rules.solutions import solutions
 from rules.summary import LIMIT, cause_and_fix, line, plain, stated
 from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn, anchor
 
@@ -70,7 +73,7 @@ def _explained(judgement: Judgement, judge: Judge) -> Explanation:
         judgement.sentence.said,
         tuple(hit.reading.id for hits in judgement.hits.values() for hit in hits),
         tuple(hit.reading.id for hit in judgement.guards),
-        tuple(sorted(judge.moves(judgement.sentence))),
+        judge.moves(judgement.sentence),
         {f"{type_}.{part}": round(points, 2) for (type_, part), points in judgement.points.items()},
     )
 

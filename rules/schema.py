@@ -217,13 +217,21 @@ class Guard(Reading):
 
 
 class Move(Reading):
-    """What a sentence does in the dialogue: agree, object, correct (take back), refute (it still fails), confirm (it
-    works), adopt (report a change as made), offer (put up options)."""
+    """What a sentence does in the dialogue, or what a heading stands over.
+
+    The user: agree, object, correct (take back), unsure, reason (says why), again (once more). Either: refute (it still
+    fails), confirm (it works). The assistant: adopt (reports a change as made), offer (puts up a way to go), recommend
+    (asks for a yes to it), errand (offers to look, test, commit), idle (asks whether there is more), back (points at
+    what was said before), found (announces the cause). Headings: trouble-heading, cause-heading, fix-heading.
+    """
 
     section: ClassVar[str] = "moves"
     files: ClassVar[tuple[str, ...]] = ("moves.yaml",)
 
-    move: Literal["agree", "object", "correct", "refute", "confirm", "adopt", "offer"]
+    move: Literal[
+        "agree", "object", "correct", "unsure", "reason", "again", "refute", "confirm", "adopt", "offer", "recommend",
+        "errand", "idle", "back", "found", "trouble-heading", "cause-heading", "fix-heading",
+    ]  # fmt: skip
 
 
 class Tag(Record):

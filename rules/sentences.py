@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from store.records import Role, SafeText, Turn
 
+FARTHEST = 50_000
+"""Characters of a turn that are read. Longer ones are pasted files and logs; the patterns below stay quick on them."""
+
 LONGEST = 600
 """Characters. A longer run without a sentence end is data, not a sentence."""
 
@@ -43,7 +46,7 @@ class Sentence:
 CODE, QUOTED = "CODE", "QUOTED"
 
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)")
-_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.+?)[ \t#]*$")
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+(.{1,200}?)[ \t#]*$")
 _BOLD_LINE = re.compile(r"^[ \t]*\*\*([^*]{2,80})\*\*[ \t]*:?[ \t]*$")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•▪◦‣–]|(?P<number>\d{1,2})[.)]|[①-⑳]|[a-zA-Z][.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _STEP = re.compile(r"^[ \t]*(?:[✅❌⚠️✔☑️✓✗→↳⎿●○■□▶►>]+[ \t]*)+")
@@ -63,20 +66,24 @@ _DEBRIS = re.compile(
 )
 _INDENTED_CODE = re.compile(r"^(?: {4,}|\t+)(?![-*+•]|\d+[.)])\S.*[;{}=()<>]")
 _END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]*_`]*\s+|(?<=[가-힣]\.)(?=[가-힣A-Z\"“])")
+_CLOSED = re.compile(r"[?!]$|[가-힣]\W*\.$")
 _NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|st|mr|ms|dr)\.|^\s*\d{1,2}\.|\s\d{1,2}\.)$", re.IGNORECASE
 )
-_SPAN = re.compile(r"`+[^`\n]{1,300}`+")
+_SPAN = re.compile(r"(?<!`)`{1,3}[^`\n]{1,300}`{1,3}")
 _QUOTE = re.compile(
     r"\"[^\"\n]{2,300}\"|“[^”\n]{2,300}”|「[^」\n]{2,300}」|『[^』\n]{2,300}』|(?<![\w가-힣])'[^'\n]{8,300}'(?![\w])|‘[^’\n]{2,300}’(?!\w)"
 )
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_LINK = re.compile(r"!?\[([^\]\n]{0,300})\]\([^)\n]{0,500}\)")
 _URL = re.compile(r"https?://\S+")
 EMPHASIS = r"\*\*|~~|(?<![\w*])\*(?P<slanted>[^*\s](?:[^*\n]*[^*\s])?)\*(?![\w*])|(?<!\w)(?P<bar>__?)(?P<kept>[^_\s](?:[^_\n]*[^_\s])?)(?P=bar)(?![\w.(])"
 """Bold, struck and slanted marks. `*.md`, `__init__.py` and `snake_case` hold none."""
 
 _MARKS = re.compile(EMPHASIS)
 _BLANKS = re.compile(r"\s+")
+_CONTROL = re.compile(
+    r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
 
 
 def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> list[Sentence]:
@@ -84,7 +91,7 @@ def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> lis
     found: list[Sentence] = []
     heading = lead = ""
     header: list[str] = []
-    for kind, start, text in _blocks(_without(turn.text, cut)):
+    for kind, start, text in _blocks(_without(turn.text[:FARTHEST], cut)):
         if kind == "heading":
             heading, lead, header = said_of(text), "", []
             continue
@@ -126,7 +133,7 @@ def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> lis
 
 def said_of(text: str) -> str:
     """A sentence as cues read it: NFKC, no Markdown, code spans and quotations blanked, single blanks."""
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", _CONTROL.sub(" ", text))
     text = _LINK.sub(r"\1", text)
     text = _URL.sub(CODE, _SPAN.sub(f" {CODE} ", text) if "`" in text else text)
     text = _QUOTE.sub(_quoted, _MARKS.sub(_inner, text))
@@ -240,12 +247,14 @@ def _goes_on(line: str, following: str) -> bool:
 
 
 def _split(text: SafeText) -> Iterator[SafeText]:
-    at = 0
+    at = marks = counted = 0
     for end in _END.finditer(text):
+        marks += text.count("`", counted, end.start())
+        counted = end.start()
         before = text[at : end.start()]
-        if len(before) < 2 or _NO_END.search(before) or text[: end.start()].count("`") % 2:
+        if len(before) < 2 or marks % 2 or _NO_END.search(before):
             continue
-        if text[end.end() : end.end() + 1].islower() and not before.endswith(("?", "!")):
+        if text[end.end() : end.end() + 1].islower() and not _CLOSED.search(before):
             continue
         yield before.strip()
         at = end.end()

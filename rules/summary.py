@@ -9,12 +9,12 @@ from store.records import SafeText
 
 LIMIT = 160
 
-_MARKUP = re.compile(rf"{EMPHASIS}|`+|!?\[(?P<linked>[^\]\n]*)\]\([^)\n]*\)|^\s*#+\s*")
+_MARKUP = re.compile(rf"{EMPHASIS}|`+|!?\[(?P<linked>[^\]\n]{{0,300}})\]\([^)\n]{{0,500}}\)|^\s*#+\s*")
 _BLANKS = re.compile(r"[\s\u200b\ufeff]+")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]|\x1b\[[0-9;]*[A-Za-z]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _OPENING = re.compile(
     r"^(?:[^\w가-힣`\[(\"'“‘<@$.\-/]+"
-    r"|(?:그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
+    r"|(?:아|어|그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
     r"|(?:ok(?:ay)?|yes|yeah|yep|sure|no|also|and|so|now|well|great|good|perfect|actually|hmm|then|right|alright|please)[,.!:]*\s+"
     r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary|이유는|이유)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*|이유는\s+|왜냐하면\s+|because\s+"
     r"|\(?\d{1,2}[.)]\s+)",

@@ -483,6 +483,27 @@ class Queue:
             atomic.sync_folder(self.folder)
         return len(gone)
 
+    def mask_again(self) -> int:
+        """Write anew what holds something that the secret rules mask by now. How many documents; broken ones stay as they are."""
+        folders = (self.folder, self.folder / ".skipped")
+        found = [path for folder in folders if folder.is_dir() for path in sorted(folder.glob("*.json"))]
+        return sum(self._mask_again(path) for path in found if path.is_file())
+
+    def _mask_again(self, path: Path) -> bool:
+        with self.holding([path.name]):
+            path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a crash may have left one
+            for _ in range(ATTEMPTS):
+                before = atomic.read(path)
+                if before is None:
+                    return False
+                safe, as_typed = decode(path, before, self.redact), decode(path, before, SafeText)
+                if isinstance(safe, Broken) or safe == as_typed:
+                    return False
+                data = before
+                if atomic.write(path, encode(safe), still=lambda data=data: atomic.read(path) == data):  # type: ignore[misc]
+                    return True
+        raise WwtError("staging.busy", path=path)
+
     @contextmanager
     def holding(self, names: Sequence[str]) -> Iterator[None]:
         """Hold the locks of these documents, in an order in which no two processes can wait for each other."""

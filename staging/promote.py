@@ -140,8 +140,11 @@ def edited_anchors(item: Item) -> set[str]:
 def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: str | None) -> Done:
     at, item = decisions.moment(tx, desk.now()), waiting.item
     anchors = set(item.anchors)
+    # Which entry an edit is, its summary tells; a line of its detail may be said of many things.
+    telling = set(anchors)
     if item.edited and move is not Move.REJECT:
         anchors |= edited_anchors(item)
+        telling |= anchors & {anchor(item.summary)}
     prior = tuple(verdicts.lookup(tx, anchors).values())
     snapshots: tuple[knowledge.Snapshot, ...] = ()
     created: str | None = None
@@ -156,14 +159,17 @@ def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: st
     else:
         if move is Move.SUPERSEDE:
             snapshots = (_snapshot(tx, _required(target)),)
-        held = knowledge.holder(tx, anchors)
+        held = knowledge.holder(tx, telling)
         if held is not None:
             snapshots = (*snapshots, _snapshot(tx, knowledge.uid_of(tx, held)))
         made = _entry(tx, waiting, at)
-        entry_id = knowledge.add_entry(tx, made, anchors, normalise=desk.normalise)
+        entry_id = knowledge.add_entry(tx, made, telling, normalise=desk.normalise)
+        knowledge.hold(tx, entry_id, anchors)
         entry = knowledge.uid_of(tx, entry_id)
         created = made.uid if held is None else None
         if held is not None:
+            if item.edited:
+                _merge(tx, desk, entry, item, anchors, at)
             _make_current(tx, entry, at)
         if move is Move.SUPERSEDE and entry != target:
             knowledge.supersede(tx, _required(target), entry_id, at=at)

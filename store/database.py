@@ -58,12 +58,13 @@ class Database:
         except Exception as error:
             raise translated(error, self.path) from error
 
-    def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file, so that what was deleted is in neither."""
+    def checkpoint(self) -> bool:
+        """Fold the write-ahead log into the file, so that what was deleted is in neither. False while a reader holds it."""
         with self._engine.connect() as connection:
             connection.execute(text("COMMIT"))
-            connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+            held = connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)")).scalar_one()
             connection.execute(text("BEGIN"))
+        return not held
 
     def close(self) -> None:
         self._engine.dispose()
@@ -83,4 +84,6 @@ def translated(error: Exception, path: Path) -> Exception:
         return WwtError("store.locked", path=path)
     if "malformed" in reason or "not a database" in reason:
         return WwtError("store.not_a_database", path=path, exit_code=REPAIR)
+    if "disk I/O" in reason:
+        return WwtError("store.disk_trouble", path=path, reason=reason)
     return error

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.exc import IntegrityError
 
 from store.records import SafeText
-from store.tables import Safe, chunk, meta, metadata
+from store.tables import Safe, chunk, meta, metadata, project, session
 
 Redact = Callable[[str], SafeText]
 BATCH = 1_000
@@ -35,11 +36,33 @@ def remask(tx: Connection, table: Table, redact: Redact, after: int) -> tuple[li
             c.name: new for c in columns if (old := getattr(row, c.name)) is not None and (new := redact(old)) != old
         }
         if values:
-            keys = list(table.primary_key.columns)
-            same = [key == bindparam(f"b_{key.name}", getattr(row, key.name)) for key in keys]
-            tx.execute(update(table).where(*same).values(**values))
+            _put(tx, table, row, values)
             changed.append(row)
     return changed, (rows[-1].id if rows and rowid is not None else None)
+
+
+def _put(tx: Connection, table: Table, row: Row[Any], values: dict[str, Any]) -> None:
+    """Write a row's masked texts. Two rows that differed in a secret alone are the same afterwards."""
+    same = and_(*(key == bindparam(f"b_{key.name}", getattr(row, key.name)) for key in table.primary_key.columns))
+    try:
+        with tx.begin_nested():
+            tx.execute(update(table).where(same).values(**values))
+    except IntegrityError:
+        if table not in (project, session):
+            tx.execute(delete(table).where(same))  # a tag, a path, a quote: the other row says it
+            return
+        # Two projects or sessions stay two.
+        told_apart = {name: SafeText(f"{text}#{row.id}") for name, text in values.items()}
+        tx.execute(update(table).where(same).values(**told_apart))
+
+
+def get_meta(tx: Connection, key: str) -> str | None:
+    return tx.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def drop_meta(tx: Connection, key: str, value: str) -> None:
+    """Remove the key if it still has this value."""
+    tx.execute(delete(meta).where(meta.c.key == key, meta.c.value == value))
 
 
 def set_meta(tx: Connection, key: str, value: str) -> None:

@@ -36,7 +36,7 @@ class KnownEntry:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session as lists show it. Times are UTC ms; `turns` counts what was said, without tool errors."""
+    """A session as lists show it. Times are UTC ms; `turns` counts what was said, copies it shares with others included, tool errors left out."""
 
     id: int
     agent: str
@@ -67,7 +67,8 @@ class DueSession:
 
 _SESSIONS = """
 SELECT s.id, s.agent, s.external_id, coalesce(p.name, '') AS project, s.title, s.cwd, s.git_branch, s.started_at, s.ended_at,
-       s.status, s.is_subagent, (SELECT count(*) FROM turn t WHERE t.session_id = s.id AND t.role <> 'tool') AS turns
+       s.status, s.is_subagent, (SELECT count(*) FROM turn t WHERE t.session_id = s.id AND t.role <> 'tool')
+       + (SELECT count(*) FROM turn_seen c JOIN turn t ON t.id = c.turn_id WHERE c.session_id = s.id AND t.role <> 'tool') AS turns
 FROM session s LEFT JOIN project p ON p.id = s.project_id
 """
 
@@ -135,6 +136,9 @@ class Reader:
             )
             for row in found
         ]  # fmt: skip
+
+    def has_entry(self, uid: str) -> bool:
+        return bool(self.rows("SELECT 1 FROM entry WHERE uid = ?", (uid,)))
 
     def tag_counts(self) -> dict[str, int]:
         """How many active entries carry each tag."""

@@ -121,8 +121,8 @@ class Conversation:
     """A session as mining reads it: its live turns in order, and the facts between them."""
 
     agent: str
-    session: str
-    project: str
+    session: SafeText
+    project: SafeText
     title: SafeText
     turns: tuple[Turn, ...]
     facts: tuple[Fact, ...] = ()
@@ -230,6 +230,10 @@ def candidate_id(anchors: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(sorted(set(anchors))).encode()).hexdigest()[:16]
 
 
+LATEST = 10_000_000_000_000
+"""UTC ms in the year 2286: what lies beyond is a fault, and calendars end at the year 9999."""
+
+
 def now_ms() -> int:
     return int(datetime.now(UTC).timestamp() * 1000)
 
@@ -242,7 +246,7 @@ def iso(ms: int | None) -> str | None:
 
 
 def parse_time(value: object) -> int | None:
-    """UTC milliseconds of an ISO 8601 text or of a number (seconds or milliseconds); None if it is neither.
+    """UTC milliseconds of an ISO 8601 text or of a number (seconds or milliseconds); None if it is neither, or no real time.
 
     A time without an offset is taken as UTC: agents write UTC and some forget the Z.
     """
@@ -250,11 +254,12 @@ def parse_time(value: object) -> int | None:
         return None
     if isinstance(value, int | float):
         ms = value if value > 100_000_000_000 else value * 1000
-        return int(ms) if 0 < ms < 10_000_000_000_000 else None
+        return int(ms) if 0 < ms < LATEST else None
     if not isinstance(value, str):
         return None
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return ms if 0 < ms < LATEST else None

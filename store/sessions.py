@@ -401,7 +401,7 @@ def conversation(tx: Connection, session_id: int) -> tuple[Conversation, frozens
         for row in tx.execute(select(outcome).where(outcome.c.session_id == session_id).order_by(outcome.c.id))
     )
     title = about.title or SafeText("")
-    return Conversation(about.agent, about.external_id, about.project_key or "", title, turns, facts), own
+    return Conversation(about.agent, about.external_id, about.project_key or SafeText(""), title, turns, facts), own
 
 
 def mark_distilled(tx: Connection, session_id: int, seen: int) -> None:

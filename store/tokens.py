@@ -466,10 +466,15 @@ def _folded(text: str) -> tuple[str, list[int]]:
 
 def _syllable_spans(folded: str, run: str) -> list[tuple[int, int]]:
     """Places of the run, else of the longest beginning of it that is there; at least two syllables of a longer run."""
-    for length in range(len(run), min(len(run), 2) - 1, -1):
-        if found := [(m.start(), m.end()) for m in re.finditer(re.escape(run[:length]), folded)]:
-            return found
-    return []
+    # Where a beginning stands, every shorter one does, so the longest is found by halving.
+    shortest = min(len(run), 2)
+    length, longest = shortest - 1, len(run)
+    while length < longest:
+        middle = (length + longest + 1) // 2
+        length, longest = (middle, longest) if run[:middle] in folded else (length, middle - 1)
+    if length < shortest:
+        return []
+    return [(m.start(), m.end()) for m in re.finditer(re.escape(run[:length]), folded)]
 
 
 def _word_spans(folded: str, word: str) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from store.tokens import Term, index_tokens
 VERSION = 1
 """Of the fields and of what `store.tokens` makes of a text. A folder of another version is rebuilt."""
 MARKER = "wwt.json"
+SEGMENT_FILES = (".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
 WRITER_BYTES = 15_000_000
 """The least that Tantivy accepts; more does not make batches of a thousand rows faster."""
 BUSY_TRIES, BUSY_SECONDS = 10, 0.1
@@ -67,8 +68,8 @@ class Words:
             marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
             if not isinstance(marker, dict) or marker.get("version") != VERSION:
                 raise WordsDamaged(f"{folder}: version {marker!r}, this is {VERSION}")
-            if not (folder / "meta.json").exists():  # Tantivy would make an empty index of what is left
-                raise WordsDamaged(f"{folder}: has no meta.json")
+            if not _complete(folder):
+                raise WordsDamaged(f"{folder}: lacks files that its meta.json names")
             self._index = _tantivy().Index(_schema(), path=str(folder))  # raises where the schema on disk differs
             self._index.reload()
             self._searcher = self._index.searcher()
@@ -206,6 +207,28 @@ def _schema() -> Any:
     for name in ("kind", "role"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
     return builder.build()
+
+
+def _complete(folder: Path) -> bool:
+    """Whether every file of every segment is there. Tantivy makes an empty index where meta.json is missing, and opens
+
+    a segment without its positions, to answer a little wrong.
+    """
+    meta = folder / "meta.json"
+    if not meta.exists():
+        return False
+    for _ in range(5):
+        content = meta.read_bytes()
+        try:
+            names = [segment["segment_id"].replace("-", "") for segment in json.loads(content)["segments"]]
+        except (KeyError, TypeError, AttributeError):
+            return False
+        if all((folder / f"{name}{end}").exists() for name in names for end in SEGMENT_FILES):
+            return True
+        # A writer may have merged segments meanwhile and removed the old ones.
+        if meta.read_bytes() == content:
+            return False
+    return True
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from archiver import config
 from archiver.cli import archive, demo, knowledge, review, search, sessions, status
 from archiver.cli.output import ReaderGone, say, warn
 from store.errors import FAILED, WwtError
@@ -79,5 +81,15 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        warn(text("cli.os_error", path=error.filename or Path.cwd(), reason=error.strerror or error))
+        warn(_explained(error))
         return FAILED
+
+
+def _explained(error: OSError) -> str:
+    """What a person can do about it, where that is known."""
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else Path.cwd()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return text("store.disk_full", path=path)
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and path.is_relative_to(config.home()):
+        return text("store.read_only", path=path)
+    return text("cli.os_error", path=path, reason=error.strerror or error)

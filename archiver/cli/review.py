@@ -125,7 +125,7 @@ def _batch(home: Home, filters: Filters, *, accept: bool, yes: bool, as_json: bo
     if total and not yes and not _confirmed("review.confirm_accept" if accept else "review.confirm_reject", total):
         return
     done = (flow.accept_all if accept else flow.reject_all)(home.desk, filters, vault=home.vault)
-    home.index.embed_missing()
+    _embed(home)
     if as_json:
         emit(
             {
@@ -138,6 +138,13 @@ def _batch(home: Home, filters: Filters, *, accept: bool, yes: bool, as_json: bo
         return
     _warn_broken(done.broken)
     tell("review.batch_done", accepted=done.accepted, merged=done.merged, rejected=done.rejected)
+
+
+def _embed(home: Home) -> None:
+    from archiver.archive import embed  # noqa: PLC0415
+
+    for notice in embed(home)[1]:
+        warn(notice)
 
 
 def _confirmed(key: str, count: int) -> bool:
@@ -160,7 +167,7 @@ def _sit(home: Home, filters: Filters, limit: int | None) -> None:
     tally, broken = sit(
         home.desk, filters, ask=prompt.ask, show=say, edit=prompt.edit, vault=home.vault, limit=limit or BEST
     )
-    home.index.embed_missing()
+    _embed(home)
     _warn_broken(broken)
     tell(
         "review.sat",

@@ -27,6 +27,8 @@ def status(as_json: Json = False) -> None:
     if as_json:
         emit(found)
         return
+    for fault in home.rule_faults:
+        warn(one_line(str(fault)))
     _print(home, found)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +121,7 @@ _DECODER = json.JSONDecoder()
 
 def open_stream(path: Path, offset: int = 0) -> IO[bytes]:
     """The file's bytes from `offset` on; of a `.zst` file the decompressed ones. OSError or EOFError if it can't."""
-    raw = path.open("rb")
+    raw = open_regular(path)
     try:
         if path.suffix != ".zst":
             raw.seek(offset)
@@ -129,6 +132,16 @@ def open_stream(path: Path, offset: int = 0) -> IO[bytes]:
     except BaseException:
         raw.close()
         raise
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """The file, if it is one: a pipe would make the reader wait for ever. OSError if not."""
+    waits_never = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_RDONLY | waits_never)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
 
 
 class _Zstd:

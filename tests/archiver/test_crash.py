@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.archiver.processes import Server, server
-from tests.archiver.trees import buried, plant, state
+from tests.archiver.trees import buried, copied, plant, state
 from tests.factories import words_in
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked from one that is loaded")
@@ -50,7 +50,7 @@ def clean(processes: Server, tree: Path, tmp_path_factory: pytest.TempPathFactor
 def reviewed(
     processes: Server, clean: tuple[Path, int], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], int]:
-    home = shutil.copytree(clean[0], tmp_path_factory.mktemp("reviewed") / "wwt")
+    home = copied(clean[0], tmp_path_factory.mktemp("reviewed") / "wwt")
     steps = processes.steps("review", "--accept-all", "--all", "--yes", home=home)
     return state(home), steps
 
@@ -90,7 +90,7 @@ def test_an_archive_killed_at_random_times_ends_as_if_it_never_was(
 def test_accepting_everything_may_be_killed_anywhere(
     processes: Server, clean: tuple[Path, int], reviewed: tuple[dict[str, Any], int], tmp_path: Path, chain: int
 ) -> None:
-    home = shutil.copytree(clean[0], tmp_path / "killed")
+    home = copied(clean[0], tmp_path / "killed")
     for step in instants(reviewed[1], 8, f"review{chain}"):
         processes.run("review", "--accept-all", "--all", "--yes", home=home, kill_at=step)
     done = processes.run("review", "--accept-all", "--all", "--yes", home=home)
@@ -113,7 +113,7 @@ def doomed(processes: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple
     processes.run("archive", str(folder / "in"), home=home)
     processes.run("review", "--accept-all", "--all", "--yes", home=home)
     live.rename(live.with_name(live.name + ".deleted.2026-03-03T05-00-00.000Z"))
-    copy = shutil.copytree(home, folder / "copy")
+    copy = copied(home, folder / "copy")
     return home, folder / "in", processes.steps("archive", str(folder / "in"), home=copy)
 
 
@@ -123,7 +123,7 @@ def test_a_burial_killed_anywhere_leaves_no_word_behind(
 ) -> None:
     origin, tree, steps = doomed
     for step in range(1 + part, steps + 1, 4):
-        home = shutil.copytree(origin, tmp_path / f"killed{step}")
+        home = copied(origin, tmp_path / f"killed{step}")
         assert processes.run("archive", str(tree), home=home, kill_at=step).code == KILLED
         assert processes.run("archive", str(tree), home=home).code == 0
         assert words_in(home, "비둘기자리") == words_in(home, "코끼리별") == [], step
@@ -140,9 +140,9 @@ def test_a_session_is_never_emptied_before_its_findings_are_on_disk(
     origin = tmp_path / "origin"
     processes.run("archive", str(tmp_path / "in"), home=origin)
     live.rename(live.with_name(live.name + ".deleted.2026-03-03T05-00-00.000Z"))
-    steps = processes.steps("archive", str(tmp_path / "in"), home=shutil.copytree(origin, tmp_path / "count"))
+    steps = processes.steps("archive", str(tmp_path / "in"), home=copied(origin, tmp_path / "count"))
     for step in range(1, steps + 1, 2):
-        home = shutil.copytree(origin, tmp_path / "killed")
+        home = copied(origin, tmp_path / "killed")
         processes.run("archive", str(tmp_path / "in"), home=home, kill_at=step)
         held = [path.relative_to(home).parts[0] for path in words_in(home, "멱등")]
         assert "staging" in held or any(name.startswith("archive.db") for name in held), step

@@ -20,6 +20,7 @@ def know(
     status: str = "active",
 ) -> str:
     home = Home.open()
+    assert home.reader.projects() is not None  # what a command asks first
     uid = knowledge.new_uid()
     with home.database.transaction() as tx:
         if project:

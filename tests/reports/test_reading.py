@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from archiver.home import Home
 from archiver.project import project_key
@@ -125,6 +126,32 @@ def test_openclaw_envelopes_mirrors_and_heartbeats_leave_one_question_and_one_an
     assert said() == [("user", "인증서 갱신했어?"), ("assistant", "네, 인증서를 갱신했습니다.")]
 
 
+@pytest.mark.parametrize(
+    "noise",
+    [
+        entry("n", "toolResult", "# 회의록\n우리는 Zebra42를 쓰기로 했다.", "p", 2, toolCallId="t1", toolName="read", isError=False),
+        {"type": "compaction", "id": "n", "parentId": "p", "timestamp": "2026-03-04T05:06:02.000Z", "summary": "사용자가 Zebra42로 결정"},
+        {"type": "custom_message", "id": "n", "parentId": "p", "content": "Zebra42", "display": True},
+        {"type": "model_change", "id": "n", "parentId": "p", "provider": "x", "modelId": "Zebra42"},
+        entry("n", "user", "<system-reminder>Zebra42</system-reminder>", "p", 2),
+        entry("n", "user", "[Subagent Context] You are running as a subagent. Zebra42", "p", 2),
+        entry("n", "user", "You are a summariser. <observed_session>Zebra42</observed_session>", "p", 2),
+        entry("n", "assistant", [{"type": "thinking", "thinking": "Zebra42"}], "p", 2, provider="p", model="m"),
+        entry("n", "assistant", "API Error: 529 Zebra42", "p", 2, provider="p", model="m"),
+        {"type": "hologram", "id": "n", "parentId": "p", "data": {"text": "Zebra42"}},
+    ],
+    ids=lambda row: str(row.get("type")),
+)  # fmt: skip
+def test_what_openclaw_writes_between_the_turns_is_none(noise: dict[str, Any]) -> None:
+    openclaw(
+        header(), entry("p", "user", "백업을 켜줘"), noise,
+        entry("q", "assistant", "백업을 켰습니다.", "n", 3, provider="p", model="m"),
+    )  # fmt: skip
+    assert run().unreadable == []
+    assert said() == [("user", "백업을 켜줘"), ("assistant", "백업을 켰습니다.")]
+    assert not found("Zebra42")
+
+
 # --- messages and branches -------------------------------------------------------------------------------------------
 
 
@@ -212,6 +239,27 @@ def test_an_answer_that_came_after_the_hook_looked_is_read_next_time() -> None:
     append(path, encode([assistant("2", "최종: 잠금 순서를 바꿨습니다.", "1")]))
     assert run(finished=False).turns_added == 1
     assert found("잠금 순서")
+
+
+def test_an_openclaw_branch_that_was_left_is_kept_apart() -> None:
+    openclaw(
+        header(), entry("aaaaaaa1", "user", "Pick a queue"), entry("aaaaaaa2", "assistant", "Which one?", "aaaaaaa1", 2),
+        entry("aaaaaaa3", "user", "Kafka then", "aaaaaaa2", 3), entry("aaaaaaa4", "assistant", "Kafka is set up.", "aaaaaaa3", 4),
+        entry("aaaaaaa5", "user", "RabbitMQ then", "aaaaaaa2", 6), entry("aaaaaaa6", "assistant", "RabbitMQ is set up.", "aaaaaaa5", 7),
+    )  # fmt: skip
+    run()
+    assert [text for _, text in said()] == ["Pick a queue", "Which one?", "RabbitMQ then", "RabbitMQ is set up."]
+    assert not found("Kafka")
+    assert found("Kafka", abandoned=True)
+
+
+def test_subagents_of_a_workflow_lie_deeper_and_are_read() -> None:
+    claude(user("1", "작업 흐름을 돌려줘"))
+    mine: dict[str, Any] = {"isSidechain": True, "agentId": "w7"}
+    claude(user("2", "하위 지시 wf19", **mine), session="agent-w7", folder="-srv-shop/S1/subagents/workflows/run-1")
+    run()
+    assert set(sessions()) == {"S1", "S1/w7"}
+    assert found("wf19", subagents=True)
 
 
 @pytest.mark.parametrize("tail", [b'{"type":"user","uuid":"9","message":{"content":"\xec\x93', b'{"ty', b"\xed"])
@@ -354,6 +402,15 @@ def test_times_with_offsets_and_without_are_one_clock() -> None:
     assert [time // 60_000 - 1_769_904_000_000 // 60_000 for time in times] == [-30, 10, 30]
 
 
+@pytest.mark.parametrize("absurd", ["9999-12-31T23:59:59-09:00", "0001-01-01T00:00:00+09:00", "어제", 1e30, -5, None, True, [2026]])
+def test_an_absurd_time_costs_nothing_but_itself(absurd: object) -> None:
+    claude(user("1", "큐는 Kafka 대신 Postgres로 하자", timestamp=absurd), assistant("2", "네, 구현했습니다.", "1", timestamp=absurd))
+    openclaw(header("S2", timestamp=absurd), {**entry("e1", "user", "둘째 세션"), "timestamp": absurd}, name="S2.jsonl")
+    assert run().candidates_added == 1
+    assert search("Postgres", limit=1)[0].time >= 0
+    assert set(sessions()) == {"S1", "S2"}
+
+
 def test_projects_are_told_by_the_folder_in_the_records_not_by_the_slug() -> None:
     slug = "-srv-----app"
     claude(user("1", "고객사 열쇠 정책", cwd="/srv/회사/app", sessionId="SA"), session="SA", folder=slug)
@@ -426,6 +483,16 @@ def test_a_reset_archive_alone_is_searchable() -> None:
     report = run()
     assert report.chunks_added == 1
     assert found("qx19")
+
+
+def test_a_compressed_reset_archive_is_a_segment_too() -> None:
+    path = openclaw(header(), entry("aaaaaaa1", "user", "압축된 말 zs61"), name="S1.jsonl.reset.2026-03-04T06-00-00.000Z")
+    packed = path.with_name(path.name + ".zst")
+    packed.write_bytes(zstandard.compress(path.read_bytes()))
+    path.unlink()
+    run()
+    assert found("zs61")
+    assert run().files_read == 0
 
 
 def test_moved_agent_folders_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from pathlib import Path
 
@@ -56,6 +55,13 @@ def test_odd_characters_in_every_field_of_a_record_are_stored() -> None:
     openclaw(header("S2", cwd=f"/srv/{odd}"), entry("e1", "user", "질문"), name="S2.jsonl", ascii_only=True)
     assert run().turns_added == 2
     assert (sessions()["S1"].title or "").startswith("제목상점")
+
+
+def test_zero_bytes_in_the_output_of_a_failed_tool_hide_no_error() -> None:
+    output = "\x00" * 4000 + "\nE   OSError: [Errno 24] too many open files tz71\n" + "\x00" * 4000
+    claude(user("1", "돌려봐"), assistant("2", call("Bash", {"command": "pytest"}), "1"), user("3", [result(output, failed=True)], "2", 2), ascii_only=True)
+    run()
+    assert found("tz71")
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -210,6 +216,27 @@ def test_damaged_index_files_never_stop_a_search(damage: bytes) -> None:
     assert found("dd90")
 
 
+def test_a_model_that_is_not_there_stops_neither_archive_nor_search(wwt_home: Path) -> None:
+    setting = wwt_home / "config.toml"
+    setting.write_text('[embedding]\nmodel = "no-such/model-384"\n', encoding="utf-8")
+    claude(user("1", "큐는 Kafka 대신 Postgres로 하자 md52"), assistant("2", "네, 구현했습니다.", "1"))
+    report = run()
+    assert (report.turns_added, report.candidates_added, report.chunks_embedded) == (2, 1, 0)
+    assert any("no-such/model-384" in notice for notice in report.notices)
+    assert found("md52")
+    setting.write_text('[embedding]\nmodel = "use-multilingual"\n', encoding="utf-8")
+    assert found("md52")
+    assert run().chunks_embedded == 1
+
+
+@pytest.mark.parametrize("model", ["none", "no-such/model-384"])
+def test_vectors_of_another_model_stop_no_search(wwt_home: Path, model: str) -> None:
+    claude(user("1", "점검 순서를 알려줘 md53"))
+    run()
+    (wwt_home / "config.toml").write_text(f'[embedding]\nmodel = "{model}"\n', encoding="utf-8")
+    assert found("md53")
+
+
 def test_a_parser_that_learned_something_reads_old_files_again(monkeypatch: pytest.MonkeyPatch) -> None:
     claude(user("1", "옛날 파일"))
     run()
@@ -217,10 +244,3 @@ def test_a_parser_that_learned_something_reads_old_files_again(monkeypatch: pyte
     monkeypatch.setattr(source, "parser_version", source.parser_version + 1)
     report = run()
     assert (report.files_read, report.turns_added) == (1, 0)
-
-
-def test_staging_keeps_no_words_of_a_turn_nobody_mined() -> None:
-    claude(user("1", "오늘 날씨 얘기: 함박눈송이"), assistant("2", "네.", "1"))
-    run()
-    assert {path.parent.name for path in words_in(Home.open().root, "함박눈송이")} <= {"wwt", "words"}
-    assert json.dumps(waiting()) == "[]"

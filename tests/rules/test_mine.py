@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.mine import explain, mine
+from rules.mine import explain, load_rules, mine
 from store.records import DecidedBy, EntryType, Fact, SafeText, anchor
 from store.tokens import morphemes
 from tests.rules.conversations import built_in, mined, talk
@@ -26,6 +27,31 @@ DECISIONS = [
     "We decided to keep the old schema.",
     "use tabs, not spaces",
     "Decision: store dates as UTC",
+    "API 서버 프레임워크는 FastAPI로 결정했습니다",
+    "상태 관리는 Zustand로 갈게요",
+    "그냥 polling으로 가죠",
+    "ORM 안 쓰고 raw SQL로 할 거야",
+    "배포는 매주 화요일에 하는 걸로 하자",
+    "인증은 JWT 말고 세션으로 하자. 로그아웃 처리가 쉬우니까",
+    "일단 SQLite로 시작하고 나중에 옮기자",
+    "We'll use Postgres for the main store.",
+    "I'd rather use SQLite than Postgres here.",
+    "no, let's not use Redis. In-memory is enough",
+    "Let's stick with REST, GraphQL is overkill here.",
+    "we're going to use Terraform for this",
+]
+
+REQUESTS = [
+    ("날짜는 YYYY-MM-DD 형식으로 보여줘", "날짜 형식을 YYYY-MM-DD로 변경했습니다."),
+    ("에러 메시지는 한국어로 표시되게 해줘", "에러 메시지를 한국어로 표시하도록 수정했습니다."),
+    ("관리자만 삭제할 수 있게 해줘", "관리자만 삭제할 수 있도록 권한 검사를 추가했습니다."),
+    ("API 버전은 v2로 통일", "v2로 통일했습니다."),
+    ("다크모드는 지원 안 해도 돼", "다크모드 코드를 제거했습니다."),
+    ("only admins should be able to delete posts", "Added a check so only admins can delete posts."),
+    ("rename the table to members", "Renamed the table to members."),
+    ("I want errors to be shown in a toast, not an alert", "Errors are shown in a toast now."),
+    ("please sort the list by date, newest first", "The list is sorted by date now, newest first."),
+    ("no need for a separate package, inline it", "Inlined it."),
 ]
 
 
@@ -36,6 +62,14 @@ def test_a_choice_in_the_users_words_is_one_decision(said: str, answer: tuple[st
     assert [(c.type, c.decided_by) for c in found] == [(EntryType.DECISION, DecidedBy.USER)]
 
 
+@pytest.mark.parametrize(("request_", "report"), REQUESTS)
+def test_a_requirement_that_was_carried_out_is_a_decision_and_an_ignored_one_is_not(request_: str, report: str) -> None:
+    (found,) = mined(f"u {request_}", f"a {report}")
+    assert (found.type, found.decided_by) == (EntryType.DECISION, DecidedBy.USER)
+    assert found.anchors == (anchor(request_),)
+    assert mined(f"u {request_}") == []
+
+
 PATTERNS = [
     "앞으로 항상 커밋 전에 린트를 돌려줘",
     "API 키는 절대 로그에 남기지 마",
@@ -44,7 +78,84 @@ PATTERNS = [
     "never commit .env",
     "From now on, answer in Korean.",
     "The build requires Node 20",
+    "절대 main에 바로 push하지 마",
+    "마이그레이션 파일은 절대 수정하지 말 것",
+    "테스트 없이 머지하면 안 돼",
+    "릴리스할 때마다 CHANGELOG를 갱신해야 해",
+    "테스트는 실제 DB로 돌리는 게 원칙이야",
+    "나는 탭보다 스페이스를 선호해",
+    "In this repo we use conventional commits.",
+    "make sure to run the linter before every commit",
+    "by the way, the staging DB is reset every night",
+    "I prefer short functions and no comments that repeat the code",
 ]
+
+FACTS = [
+    "SQLite does not support dropping a column with a foreign key before version 3.35.",
+    "GitHub Actions caches are scoped to a branch, so a cache made on a feature branch is not available on main.",
+    "`git stash` does not include untracked files unless you pass -u.",
+    "Vite는 기본적으로 VITE_ 접두사가 없는 환경 변수를 노출하지 않습니다.",
+    "macOS에서는 파일 이름이 NFD로 저장되므로 비교하기 전에 NFC로 정규화해야 합니다.",
+    "Postgres에서는 SERIAL 컬럼에 직접 값을 넣어도 시퀀스가 증가하지 않습니다.",
+]
+
+
+@pytest.mark.parametrize("said", FACTS)
+def test_how_a_tool_behaves_is_a_pattern_on_the_assistants_word(said: str) -> None:
+    (found,) = mined("u why?", f"a {said}")
+    assert (found.type, found.decided_by) == (EntryType.PATTERN, DecidedBy.REPORTED)
+    assert found.confidence < 0.75
+
+
+SOLUTIONS = [
+    ("빌드가 안 돼", "빌드 실패 원인은 Node 버전 불일치였습니다. .nvmrc에 20을 고정해서 해결했습니다."),
+    ("왜 한글이 깨져?", "파일을 cp949로 읽고 있었습니다. utf-8로 읽도록 수정했습니다."),
+    (
+        "메모리가 계속 늘어",
+        "리스너가 해제되지 않아서 메모리가 누수되고 있었습니다. 언마운트할 때 해제하도록 고쳤습니다.",
+    ),
+    (
+        "CORS 에러가 나",
+        "CORS 에러는 서버가 OPTIONS 요청에 응답하지 않아서 발생했습니다. OPTIONS 처리를 추가하여 해결하였습니다.",
+    ),
+    ("the build fails on CI", "The build failed because Node 18 lacks the flag. I pinned Node 20 in the workflow."),
+    ("tests are flaky", "The tests shared one temp directory. Fixed by giving each test its own tmp_path."),
+    ("pip install fails", "Turns out the wheel isn't published for 3.13. Pinning Python to 3.12 resolved it."),
+    (
+        "TypeError: x is undefined",
+        "`user` is undefined on the first render. Added an optional chain, and the error is gone.",
+    ),
+    ("why do the dates shift?", "Dates were parsed as UTC and shown in local time. Now we parse them as local dates."),
+]
+
+
+@pytest.mark.parametrize(("problem", "answer"), SOLUTIONS)
+def test_what_was_wrong_and_what_removed_it_are_one_solution(problem: str, answer: str) -> None:
+    (found,) = mined(f"u {problem}", f"a {answer}")
+    assert (found.type, found.decided_by) == (EntryType.SOLUTION, DecidedBy.REPORTED)
+
+
+def test_the_user_who_tells_of_a_fix_is_believed() -> None:
+    (found,) = mined("u 프록시 설정이 빠져 있어서 요청이 실패했고, vite.config에 proxy를 추가하니까 됐어")
+    assert (found.type, found.decided_by) == (EntryType.SOLUTION, DecidedBy.USER)
+
+
+def test_a_second_fix_replaces_the_one_that_was_refuted() -> None:
+    (found,) = mined(
+        "u fix the flaky test",
+        "a The flake was caused by a shared port. I set the port to 0.",
+        "u still failing",
+        "a The real cause was a leaked thread. I join the thread in teardown now.",
+        "u that fixed it",
+    )
+    assert found.summary.startswith("The real cause was a leaked thread")
+
+
+def test_a_bare_answer_to_a_question_is_a_decision_with_the_question() -> None:
+    (found,) = mined("u 서버 띄워줘", "a 포트를 몇 번으로 할까요?", "u 9090", "a 포트를 9090으로 설정했습니다.")
+    assert found.summary == "포트를 몇 번으로 할까요? → 9090"
+    (other,) = mined("u 서버 띄워줘", "a 관리자 포트는요?", "u 9090", "a 관리자 포트를 9090으로 설정했습니다.")
+    assert found.anchors != other.anchors
 
 
 @pytest.mark.parametrize("said", PATTERNS)
@@ -70,6 +181,19 @@ NOTHING = [
     ("u 인덱스 만들자", "a 네"),
     ("u run the tests", "a All tests pass."),
     ("u commit this", "a Committed and pushed."),
+    ("u Redis로 할지 Memcached로 할지 고민이야", "a 둘 다 좋습니다"),
+    ("u If the cache is slow we will switch to Redis", "a ok"),
+    ("u 캐시가 느리면 Redis로 바꾸자고 하던데", "a 네"),
+    ("u maybe we should use Redis", "a Perhaps."),
+    ("u 내일 하자", "a 네"),
+    ("u 그냥 두자", "a 네"),
+    ("u let's see", "a ok"),
+    ("u 문제가 뭐야?", "a 원인은 캐시일 수 있습니다. 아마 만료 때문일 것입니다."),
+    ("u fix the bug", "a I tried adding a lock, but it still fails."),
+    ("u fix the bug", "a I'll add a lock around the write."),
+    ("u what do you think about Redis?", "a Redis is a good choice. You could use it for the queue."),
+    ("u > we decided to use Kafka\nsummarise this", "a Summary."),
+    ("u 캐시를 쓰면 빨라질까?", "a 네, 빨라질 수 있습니다. LRU 캐시를 쓰면 됩니다."),
     ("u This session is being continued from a previous conversation.\n- Decided: use Redis",),
     ("u Stop hook feedback:\n- always use tabs from now on", "a 수정했습니다"),
     ("u hi", "t we decided to use Mongo instead of Postgres", "s always use tabs", "a Hello."),
@@ -249,3 +373,73 @@ def test_any_text_is_mined_without_a_fault_and_always_alike(lines: list[tuple[st
         assert 0 <= candidate.confidence <= 1 and candidate.anchors and candidate.evidence
         assert 0 < len(candidate.summary) <= 160 and "\n" not in candidate.summary
         assert isinstance(candidate.summary, SafeText) and isinstance(candidate.detail, SafeText)
+
+
+def test_users_own_rules_replace_add_and_take_away(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(OWN_RULES, encoding="utf-8")
+    ruleset, faults = load_rules(tmp_path)
+    said = talk("u 포고: 포트는 8080", "a 네", "u 결정: 캐시는 LRU", "a 네")
+    assert faults == []
+    assert [c.rule for c in mine(said, ruleset, morphemes=morphemes)] == ["decision.decree"]
+
+
+OWN_RULES = """
+schema: 1
+rules:
+  - {id: decision.label, enabled: false}
+  - id: decision.decree
+    type: decision
+    part: choice
+    role: user
+    weight: 1.2
+    cues: ['^포고:']
+    examples: {match: ['포고: 포트는 8080'], miss: ['포트는 8080']}
+"""
+
+
+def test_a_broken_rule_is_named_with_its_line_and_costs_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("schema: 1\nrules:\n  - id: x\n    cues: ['(']\n", encoding="utf-8")
+    ruleset, faults = load_rules(tmp_path)
+    assert {fault.line for fault in faults} == {3, 4}
+    assert ruleset.rules == built_in().rules
+
+
+CONFIRMATIONS = [
+    ("u 좋아, 잘 된다",),
+    ("u thanks, works now",),
+    ("a All tests pass.",),
+    ("u 커밋해줘", "a 커밋했습니다."),
+]
+
+
+@pytest.mark.parametrize("more", CONFIRMATIONS)
+@pytest.mark.parametrize(("problem", "answer"), [*SOLUTIONS, *REQUESTS, *((said, "네") for said in DECISIONS)])
+def test_what_was_mined_keeps_its_id_when_a_confirmation_follows(
+    problem: str, answer: str, more: tuple[str, ...]
+) -> None:
+    (before,) = mined(f"u {problem}", f"a {answer}")
+    assert [c.id for c in mined(f"u {problem}", f"a {answer}", *more)] == [before.id]
+
+
+HOSTILE = {
+    "stars": "*a " * 16_000,
+    "backticks": "`" * 50_000,
+    "brackets": "[" * 50_000,
+    "lines": "\n" * 50_000,
+    "hashes": "# " + "#" * 50_000 + "x",
+    "tags": "<system-reminder>" * 3_000,
+    "comments": "<!--" * 12_000,
+    "stops": "a. " * 16_000,
+    "choices": "캐시는 LRU로 하자\n" * 3_000,
+    "surrogates": "\ud800" * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_read_in_one_go(text: str) -> None:
+    assert len(mined(f"u {text}", "a ok")) <= 1
+
+
+def test_terminal_escapes_hide_nothing_and_reach_no_summary() -> None:
+    (found,) = mined("u \x1b[31m결정: 캐시는 LRU\x00\x1b[0m")
+    assert found.summary == "캐시는 LRU"
