@@ -17,7 +17,7 @@ from staging.intake import Intake, Source, known_text, take_in
 from staging.promote import support
 from store import chunks, decisions, sessions
 from store.reader import DueSession
-from store.records import Candidate, Conversation, SafeText, Status, now_ms
+from store.records import Candidate, Conversation, Status, now_ms
 from store.tokens import morphemes
 from store.verdicts import lookup_in
 

@@ -160,9 +160,8 @@ class _Filing:
                         self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), self.change
                     )
             case Outcome():
-                row = {"key": self._id(event.key), "after_turn": self._id(event.after), "kind": event.kind}
-                row |= {"ok": int(event.ok), "label": self.redact(event.label), "time": event.time}
-                self.facts.append(row)
+                names = {"key": self._id(event.key), "after_turn": self._id(event.after), "label": self.redact(event.label)}
+                self.facts.append({**names, "kind": event.kind, "ok": int(event.ok), "time": event.time})
             case Title():
                 self.titles.append(event)
             case Unreadable():

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from rules.predicates import Morph, Predicate, predicates
 from rules.schema import FAMILY, Cue, Family, Guard, Loanword, Move, Reading, Rule, Tag, Verb
-from rules.sentences import CODE, QUOTED, Sentence
+from rules.sentences import CODE, QUOTED
 
 Morphemes = Callable[[str], Sequence[Morph]]
 
@@ -192,6 +192,3 @@ class RuleSet:
         """Passages that no one said, whatever the turn."""
         patterns = [cue for guard in self.guards if guard.effect == "cut" for cue in guard.cues if isinstance(cue, str)]
         return re.compile("|".join(f"(?:{p})" for p in patterns), re.IGNORECASE | re.DOTALL) if patterns else None
-
-
-__all__ = ["CODE", "QUOTED", "Hit", "Matcher", "Morphemes", "Reader", "RuleSet", "Sentence", "Test"]

@@ -54,7 +54,8 @@ def _same(one: Finding, other: Finding) -> bool:
     mine, theirs = grams(_said(one)), grams(_said(other))
     if min(len(mine), len(theirs)) < 8:
         return False
-    if _numbers(one) != _numbers(other):
+    topics = {_topic(one.core[0].said), _topic(other.core[0].said)} - {""}
+    if _numbers(one) != _numbers(other) or (one.type is EntryType.DECISION and len(topics) == 2):
         return False
     return containment(mine, theirs) >= ALIKE[one.type is other.type]
 
@@ -85,7 +86,7 @@ def _standing(found: list[Finding]) -> list[Finding]:
 
 
 _TOPIC = re.compile(
-    r"^(?:\S+[,.!]\s+)*(?:(?:그럼|그러면|그냥|역시|다시|아니다?|일단)[,.]?\s+)*((?:\S+\s){0,2}?\S+?)(?:은|는)\s"
+    r"^(?:\S+[,.!]\s+)*(?:(?:그럼|그러면|그냥|역시|다시|아니다?|일단)[,.]?\s+)*((?:\S+\s){0,2}?\S+?)(?:은|는|도)\s"
 )
 _TOPIC_EN = re.compile(
     r"\b(?:for|as|to) (?:the |our |a )?([a-z][\w -]{2,24})\b|\b(?:set|make|put|change) (?:the )?([a-z][\w ]{1,24}?) (?:to|at)\b",
@@ -114,16 +115,17 @@ def _replaces(later: Finding, earlier: Finding) -> bool:
     shared = words(new) & words(old)
     if swapped and any(word in old.lower() for word in swapped) and (later.corrects or len(shared) >= 1):
         return True
-    topic = _topic(old)
-    if topic and topic == _topic(new) and _differs(new, old):
-        return True
-    return (
-        later.corrects
-        and later.exchange - earlier.exchange <= 2
-        and len(shared) >= 1
-        and _differs(new, old)
-        and len(new) < 60
-    )
+    topic, now = _topic(old), _topic(new)
+    if topic and now:
+        return topic == now and _differs(new, old)
+    near = later.corrects and later.exchange - earlier.exchange <= 2 and len(new) < 60
+    if not near or _ADDS.search(new) or not _differs(new, old):
+        return False
+    # "아니다 9090으로 하자" names a new value and nothing else.
+    return bool(shared) or len(words(new)) <= 1
+
+
+_ADDS = re.compile(r"도 |또한|추가로|그리고|\b(?:also|too|as well|another|and)\b", re.IGNORECASE)
 
 
 def _topic(said: str) -> str:

@@ -251,12 +251,12 @@ def _split(text: SafeText) -> Iterator[SafeText]:
     for end in _END.finditer(text):
         marks += text.count("`", counted, end.start())
         counted = end.start()
-        before = text[at : end.start()]
-        if len(before) < 2 or marks % 2 or _NO_END.search(before):
+        tail = text[max(at, end.start() - 12) : end.start()]
+        if len(tail) < 2 or marks % 2 or _NO_END.search(tail):
             continue
-        if text[end.end() : end.end() + 1].islower() and not _CLOSED.search(before):
+        if text[end.end() : end.end() + 1].islower() and not _CLOSED.search(tail):
             continue
-        yield before.strip()
+        yield text[at : end.start()].strip()
         at = end.end()
     if text[at:].strip():
         yield text[at:].strip()

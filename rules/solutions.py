@@ -184,7 +184,7 @@ def _trouble(talk: Dialogue, exchange: Exchange) -> bool:
 
 
 def _tells(fix: Sentence) -> bool:
-    """ "Fixed." and "수정했습니다" do not tell what was done."""
+    """Whether it tells what was done: a bare "Fixed." or "수정했습니다" does not."""
     return len(words(fix.text)) >= 2
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.archiver.processes import Done, Server, server
+from tests.archiver.processes import Done, Server
 from tests.archiver.trees import QUERIES, copied, plant, state
 from tests.factories import Claude
 
@@ -33,17 +33,6 @@ COMMANDS = (
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as patch:
-        root = tmp_path_factory.mktemp("server")
-        (root / "user").mkdir()
-        for name, value in {"HOME": str(root / "user"), "WWT_HOME": str(root / "wwt"), "WWT_LANG": "en"}.items():
-            patch.setenv(name, value)
-        with server(root / "out") as made:
-            yield made
-
-
-@pytest.fixture(scope="module")
 def small(processes: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Six sessions, and the home they were archived in."""
     folder = tmp_path_factory.mktemp("small")
@@ -53,6 +42,14 @@ def small(processes: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[
         "review", "--accept-all", "--all", "--yes", "--type", "decision", "--session", "00000000", home=folder / "wwt"
     )
     return folder / "in", folder / "wwt"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(processes: Server, small: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same sessions, archived without trouble and not reviewed."""
+    home = tmp_path_factory.mktemp("undisturbed") / "wwt"
+    processes.run("archive", str(small[0]), home=home)
+    return home
 
 
 @pytest.fixture
@@ -105,11 +102,11 @@ def test_a_home_that_cannot_be_written_is_one_line(
 
 
 def test_a_full_disk_is_one_line_and_the_next_run_completes(
-    processes: Server, small: tuple[Path, Path], tmp_path: Path
+    processes: Server, small: tuple[Path, Path], undisturbed: Path, tmp_path: Path
 ) -> None:
     with mounted(tmp_path / "disk", "size=1m") as disk:
         home = disk / "wwt"
-        for size in ("1m", "2m", "3m", "4m", "5m"):
+        for size in ("1m", "2m", "4m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(disk)], check=True)
             done = processes.run("archive", str(small[0]), home=home)
             if done.code:
@@ -117,20 +114,18 @@ def test_a_full_disk_is_one_line_and_the_next_run_completes(
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         done = processes.run("archive", str(small[0]), home=home)
         assert (done.code, done.err) == (0, "")
-        processes.run("archive", str(small[0]), home=tmp_path / "clean")
-        assert state(home) == state(tmp_path / "clean")
+        assert state(home) == state(undisturbed)
 
 
 @pytest.mark.parametrize("limit", [4_096, 200_000])
 def test_files_that_may_not_grow_are_one_line_and_the_next_run_completes(
-    processes: Server, small: tuple[Path, Path], tmp_path: Path, limit: int
+    processes: Server, small: tuple[Path, Path], undisturbed: Path, tmp_path: Path, limit: int
 ) -> None:
     home = tmp_path / "wwt"
     done = processes.run("archive", str(small[0]), home=home, file_limit=limit)
     one_line(done, 1, str(home))
     assert processes.run("archive", str(small[0]), home=home).code == 0
-    processes.run("archive", str(small[0]), home=tmp_path / "clean")
-    assert state(home) == state(tmp_path / "clean")
+    assert state(home) == state(undisturbed)
 
 
 @pytest.mark.parametrize("name", ["staging", "vault", "index", "inbox", "rules", "log", "archive.db"])
@@ -303,12 +298,15 @@ def replace(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [cut, scramble, flip, replace, Path.unlink], ids=lambda damage: damage.__name__)
+DAMAGES = (cut, scramble, flip, replace, Path.unlink)
+
+
+@pytest.mark.parametrize("first", range(len(DAMAGES)))
 def test_no_damage_to_an_index_file_changes_an_answer(
-    processes: Server, small: tuple[Path, Path], tmp_path: Path, damage: object
+    processes: Server, small: tuple[Path, Path], tmp_path: Path, first: int
 ) -> None:
-    assert callable(damage)
-    for number, name in enumerate(index_files(small[1])):
+    damage = DAMAGES[first]
+    for number, name in enumerate(index_files(small[1])[first :: len(DAMAGES)]):
         home = copied(small[1], tmp_path / f"wwt{number}")
         damage(home / name)
         for command in (("search", QUERIES[0], "--all", "--json"), ("archive", str(small[0]))):

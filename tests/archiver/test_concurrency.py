@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,11 @@ import pytest
 from archiver import inbox
 from archiver.home import Home
 from store.words import Words
-from tests.archiver.processes import Server, server
+from tests.archiver.processes import Server
 from tests.archiver.trees import plant, state
 from tests.factories import Claude
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked from one that is loaded")
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as patch:
-        root = tmp_path_factory.mktemp("server")
-        (root / "user").mkdir()
-        for name, value in {"HOME": str(root / "user"), "WWT_HOME": str(root / "wwt"), "WWT_LANG": "en"}.items():
-            patch.setenv(name, value)
-        with server(root / "out") as made:
-            yield made
 
 
 def events(home: Path) -> list[tuple[str, str]]:
@@ -52,7 +40,7 @@ def candidates(held: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def test_four_archivers_three_readers_and_ten_hooks_at_once(processes: Server, tmp_path: Path) -> None:
     agents = tmp_path / "claude"
-    plant(agents / "projects" / "-home-u-shop", sessions=16)
+    plant(agents / "projects" / "-home-u-shop", sessions=14)
     alone, crowd = tmp_path / "alone", tmp_path / "crowd"
     claude = {"CLAUDE_CONFIG_DIR": str(agents)}
     archivers = [processes.start("archive", home=crowd, **claude) for _ in range(4)]
@@ -106,7 +94,7 @@ def test_a_reviewer_is_not_kept_waiting_by_an_archiver(processes: Server, tmp_pa
     home = tmp_path / "wwt"
     plant(tmp_path / "in", sessions=4)
     processes.run("archive", str(tmp_path / "in"), home=home)
-    plant(tmp_path / "more", sessions=24)
+    plant(tmp_path / "more", sessions=16)
     archiver = processes.start("archive", str(tmp_path / "more"), home=home)
     reviewer = processes.start("review", "--accept-all", "--all", "--yes", "--json", home=home)
     for one in (reviewer, archiver):

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from archiver.home import Home
 from store.words import Words
-from tests.archiver.processes import Server, server
+from tests.archiver.processes import Server
 from tests.archiver.trees import copied
 from tests.factories import Claude, words_in
 
@@ -40,17 +39,6 @@ READING = (
     ("review", "--list", "--all"),
     ("status",),
 )
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as patch:
-        root = tmp_path_factory.mktemp("server")
-        (root / "user").mkdir()
-        for name, value in {"HOME": str(root / "user"), "WWT_HOME": str(root / "wwt"), "WWT_LANG": "en"}.items():
-            patch.setenv(name, value)
-        with server(root / "out") as made:
-            yield made
 
 
 def talk(session: str, prefix: str) -> Claude:
@@ -140,7 +128,7 @@ def test_the_hook_says_nothing_until_the_text_is_masked(processes: Server, home:
 def test_masking_again_may_be_killed_anywhere(processes: Server, home: Path, tmp_path: Path) -> None:
     add_rule(home)
     steps = processes.steps("status", home=copied(home, tmp_path / "count"))
-    for step in range(1, steps + 1, max(1, steps // 12)):
+    for step in range(1, steps + 1, max(1, steps // 8)):
         killed = copied(home, tmp_path / "killed")
         processes.run("status", home=killed, kill_at=step)
         assert WORD not in processes.run("show", "aaaaaaaa", home=killed).out

@@ -218,12 +218,16 @@ def test_one_mind_changed_within_a_session_leaves_the_last_word() -> None:
 def test_copied_turns_of_a_resumed_file_give_one_candidate() -> None:
     first = [
         user("aaaaaaaa-0000-4000-8000-000000000001", "캐시는 FIFO 대신 LRU로 하자"),
-        assistant("aaaaaaaa-0000-4000-8000-000000000002", "네, LRU로 구현했습니다.", "aaaaaaaa-0000-4000-8000-000000000001"),
+        assistant(
+            "aaaaaaaa-0000-4000-8000-000000000002", "네, LRU로 구현했습니다.", "aaaaaaaa-0000-4000-8000-000000000001"
+        ),
     ]
     claude(*first)
     for number in (2, 3):
         session = f"S{number}"
-        own = user(f"aaaaaaaa-0000-4000-8000-00000000000{number + 3}", "로그도 보여줘", first[1]["uuid"], 5, sessionId=session)
+        own = user(
+            f"aaaaaaaa-0000-4000-8000-00000000000{number + 3}", "로그도 보여줘", first[1]["uuid"], 5, sessionId=session
+        )
         claude(*[{**row, "sessionId": session} for row in first], own, session=session)
     run()
     assert sum("LRU" in text for text in staged()) == 1

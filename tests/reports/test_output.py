@@ -17,7 +17,9 @@ from tests.archiver.cli.test_commands import ROOT, wwt
 from tests.archiver.sources.transcripts import assistant, call, entry, header, result, user
 from tests.reports.walk import accept_all, claude, openclaw, recalled, run, search
 
-HOSTILE = "완료 \x1b[2J\x1b[H\x1b[35mVIOLET\x1b[0m \x1b]0;제목\x07 real\rFAKE a\x08\x08 \u202egnp.exe\u202c \x9b31m 표식 cc89"
+HOSTILE = (
+    "완료 \x1b[2J\x1b[H\x1b[35mVIOLET\x1b[0m \x1b]0;제목\x07 real\rFAKE a\x08\x08 \u202egnp.exe\u202c \x9b31m 표식 cc89"
+)
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -55,19 +57,26 @@ def test_transcripts_cannot_steer_the_terminal_in_any_command() -> None:
 # --- locales and encodings -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "ko_KR.EUC-KR"}, {"PYTHONIOENCODING": "cp949"}], ids=str)
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C"}, {"LC_ALL": "ko_KR.EUC-KR"}, {"PYTHONIOENCODING": "cp949"}], ids=str
+)
 def test_answers_are_the_same_under_every_locale(locale: dict[str, str]) -> None:
     claude(user("1", "⚙ 환경 “따옴표” — 줄표 é 표식 lc40"), assistant("2", "네 ✓", "1"))
-    wwt("archive", "--finished", PYTHONUTF8="0", **locale)
+    run()
     found = json.loads(wwt("search", "--all", "--json", "lc40", PYTHONUTF8="0", **locale).stdout)
     assert "⚙ 환경 “따옴표” — 줄표 é" in found["hits"][0]["text"]
 
 
 def test_no_file_is_opened_in_the_encoding_of_the_place() -> None:
-    strict = {"PYTHONWARNDEFAULTENCODING": "1", "PYTHONWARNINGS": "error::EncodingWarning"}
+    strict = {
+        "PYTHONWARNDEFAULTENCODING": "1",
+        "PYTHONWARNINGS": "error::EncodingWarning",
+        "PYTHONUTF8": "0",
+        "LC_ALL": "C",
+    }
     claude(user("1", "큐는 Kafka 대신 Postgres로 하자"), assistant("2", "네, 구현했습니다.", "1"))
     wwt("archive", "--finished", **strict)
-    wwt("review", "--accept-all", "--all", "--yes", **strict)
+    accept_all()
     assert "Postgres" in wwt("recall", "--cwd", "/srv/shop", **strict).stdout
 
 
@@ -101,7 +110,9 @@ def test_a_hook_that_gets_nonsense_says_why_in_its_log(payload: bytes, wwt_home:
     log = wwt_home / "log" / "hook.log"
     dropped = wwt_home / "inbox"
     assert log.exists() or any(dropped.iterdir())
-    assert not log.exists() or re.match(r"\d{4}-\d\d-\d\dT\S+ claude-code session-end \S", log.read_text(encoding="utf-8"))
+    assert not log.exists() or re.match(
+        r"\d{4}-\d\d-\d\dT\S+ claude-code session-end \S", log.read_text(encoding="utf-8")
+    )
 
 
 def test_a_hook_inside_our_own_process_leaves_at_once(wwt_home: Path) -> None:
@@ -123,8 +134,19 @@ def test_recall_stays_under_the_agents_limit_and_says_what_it_left_out() -> None
     claude(user("1", "시작"), assistant("2", "네.", "1"))
     run()
     home = Home.open()
-    entries = [{"type": "decision", "summary": f"결정 {n}: " + "가나다라" * 40, "detail": f"{n}번 이유 " + "마바사아 " * 60} for n in range(50)]
-    staged = {"schema": 1, "agent": "claude-code", "source_session": "S1", "project": "/srv/shop", "source_status": "ended", "archived_at": "2026-03-04T05:06:07Z", "entries": entries}
+    entries = [
+        {"type": "decision", "summary": f"결정 {n}: " + "가나다라" * 40, "detail": f"{n}번 이유 " + "마바사아 " * 60}
+        for n in range(50)
+    ]
+    staged = {
+        "schema": 1,
+        "agent": "claude-code",
+        "source_session": "S1",
+        "project": "/srv/shop",
+        "source_status": "ended",
+        "archived_at": "2026-03-04T05:06:07Z",
+        "entries": entries,
+    }
     (home.root / "staging" / "by-hand.json").write_text(json.dumps(staged, ensure_ascii=False), encoding="utf-8")
     assert accept_all().accepted == 50
     block = recalled(budget=10_000)
@@ -137,7 +159,10 @@ def test_recall_stays_under_the_agents_limit_and_says_what_it_left_out() -> None
 
 def test_one_projects_knowledge_is_never_shown_in_another() -> None:
     for name, cwd in (("SA", "/srv/회사/app"), ("SB", "/srv/집안/app")):
-        rows = [user(name, f"{name} 큐는 Kafka 대신 Postgres로 하자", cwd=cwd, sessionId=name), assistant(f"{name}a", "네, 구현했습니다.", name, cwd=cwd, sessionId=name)]
+        rows = [
+            user(name, f"{name} 큐는 Kafka 대신 Postgres로 하자", cwd=cwd, sessionId=name),
+            assistant(f"{name}a", "네, 구현했습니다.", name, cwd=cwd, sessionId=name),
+        ]
         claude(*rows, session=name, folder="-srv-----app")
     run()
     accept_all()
@@ -162,7 +187,9 @@ def test_a_folder_of_nothing_but_strangers_fails_and_names_them(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("settings", "days"), [(None, 30), ({"theme": "dark"}, 30), ({"cleanupPeriodDays": 7}, 7)])
-def test_a_run_tells_how_long_the_agent_keeps_its_files_and_changes_nothing(settings: dict[str, object] | None, days: int) -> None:
+def test_a_run_tells_how_long_the_agent_keeps_its_files_and_changes_nothing(
+    settings: dict[str, object] | None, days: int
+) -> None:
     path = claude(user("1", "오래된 질문"))
     os.utime(path, (path.stat().st_mtime - 3 * 86_400 - 60,) * 2)
     file = Path.home() / ".claude" / "settings.json"

@@ -76,7 +76,9 @@ def test_reminders_around_a_persons_words_are_cut(text: Any, kept: str) -> None:
 
 @pytest.mark.parametrize("flagged", [True, False])
 def test_a_compaction_summary_is_nobodys_words(flagged: bool) -> None:
-    summary = "This session is being continued from a previous conversation that ran out of context.\n- User chose Cassandra."
+    summary = (
+        "This session is being continued from a previous conversation that ran out of context.\n- User chose Cassandra."
+    )
     flags = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True} if flagged else {}
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None, "logicalParentUuid": "2", "sessionId": "S1"}  # fmt: skip
     claude(
@@ -307,7 +309,12 @@ def test_a_bad_line_is_reported_by_number_and_what_follows_is_read(bad: bytes) -
 
 def test_zero_bytes_of_a_crash_hide_nothing() -> None:
     middle = encode([assistant("2", "가운데 답", "1")]).rstrip(b"\n") + b"\x00" * 5000
-    claude(user("1", "앞 질문"), middle, b"\x00" * 300 + encode([user("3", "뒤 질문", "2", 3)]).rstrip(), tail=b"\x00" * 9000)
+    claude(
+        user("1", "앞 질문"),
+        middle,
+        b"\x00" * 300 + encode([user("3", "뒤 질문", "2", 3)]).rstrip(),
+        tail=b"\x00" * 9000,
+    )
     report = run()
     assert [text for _, text in said()] == ["앞 질문", "가운데 답", "뒤 질문"]
     assert len(report.unreadable) <= 1
@@ -343,7 +350,12 @@ def test_empty_and_headless_files_are_no_sessions_and_are_read_when_they_grow() 
 
 def test_a_long_preamble_hides_neither_session_nor_title() -> None:
     preamble: list[Row] = [{"type": "file-history-snapshot", "messageId": f"f{n}", "snapshot": {}} for n in range(120)]
-    claude({"type": "pr-link", "sessionId": "S1", "prNumber": 4}, *preamble, user("1", "첫 진짜 질문", cwd="/srv/late"), session="S1")
+    claude(
+        {"type": "pr-link", "sessionId": "S1", "prNumber": 4},
+        *preamble,
+        user("1", "첫 진짜 질문", cwd="/srv/late"),
+        session="S1",
+    )
     run()
     assert titles() == {"S1": "첫 진짜 질문"}
     assert projects() == {"S1": "/srv/late"}
@@ -351,7 +363,9 @@ def test_a_long_preamble_hides_neither_session_nor_title() -> None:
 
 @pytest.mark.parametrize("unit", ["마이그레이션 계획 항목을 적습니다. ", "step of the migration plan goes here. "])
 def test_a_first_prompt_longer_than_any_head_is_listed_and_findable(unit: str) -> None:
-    claude(user("1", "이전 계획서\n" + unit * (40_000 // len(unit)) + "끝표식 zq88"), assistant("2", "읽었습니다.", "1"))
+    claude(
+        user("1", "이전 계획서\n" + unit * (40_000 // len(unit)) + "끝표식 zq88"), assistant("2", "읽었습니다.", "1")
+    )
     run()
     assert titles()["S1"] == "이전 계획서"
     assert found("zq88")
@@ -377,13 +391,19 @@ def test_titles_go_to_the_session_they_name() -> None:
         user("1", "테스트 손보자"), assistant("2", "네.", "1"),
         {"type": "custom-title", "customTitle": "남의 이름", "sessionId": "OTHER"},
     )  # fmt: skip
-    claude(user("x", "파서가 이상해", sessionId="S2"), assistant("far-away", "고쳤습니다.", "x", sessionId="S2"), session="S2")
+    claude(
+        user("x", "파서가 이상해", sessionId="S2"),
+        assistant("far-away", "고쳤습니다.", "x", sessionId="S2"),
+        session="S2",
+    )
     run()
     assert titles() == {"S1": "단위 테스트 정리", "S2": "Repair the parser"}
 
 
 def test_last_activity_is_what_was_said_not_the_files_clock() -> None:
-    path = claude(user("1", "지난달 일", timestamp="2025-11-03T00:00:00.000Z"), {"type": "mode", "mode": "x", "sessionId": "S1"})
+    path = claude(
+        user("1", "지난달 일", timestamp="2025-11-03T00:00:00.000Z"), {"type": "mode", "mode": "x", "sessionId": "S1"}
+    )
     os.utime(path, None)
     claude(user("2", "어제 일", sessionId="S2", timestamp="2026-01-05T00:00:00.000Z"), session="S2")
     run()
@@ -402,9 +422,14 @@ def test_times_with_offsets_and_without_are_one_clock() -> None:
     assert [time // 60_000 - 1_769_904_000_000 // 60_000 for time in times] == [-30, 10, 30]
 
 
-@pytest.mark.parametrize("absurd", ["9999-12-31T23:59:59-09:00", "0001-01-01T00:00:00+09:00", "어제", 1e30, -5, None, True, [2026]])
+@pytest.mark.parametrize(
+    "absurd", ["9999-12-31T23:59:59-09:00", "0001-01-01T00:00:00+09:00", "어제", 1e30, -5, None, True, [2026]]
+)
 def test_an_absurd_time_costs_nothing_but_itself(absurd: object) -> None:
-    claude(user("1", "큐는 Kafka 대신 Postgres로 하자", timestamp=absurd), assistant("2", "네, 구현했습니다.", "1", timestamp=absurd))
+    claude(
+        user("1", "큐는 Kafka 대신 Postgres로 하자", timestamp=absurd),
+        assistant("2", "네, 구현했습니다.", "1", timestamp=absurd),
+    )
     openclaw(header("S2", timestamp=absurd), {**entry("e1", "user", "둘째 세션"), "timestamp": absurd}, name="S2.jsonl")
     assert run().candidates_added == 1
     assert search("Postgres", limit=1)[0].time >= 0
@@ -424,7 +449,11 @@ def test_projects_are_told_by_the_folder_in_the_records_not_by_the_slug() -> Non
 
 def test_composed_and_decomposed_folders_are_one_project() -> None:
     for form in ("NFC", "NFD"):
-        claude(user(f"1{form}", f"{form} 메모", cwd=CUT(form, "/srv/업무/결산"), sessionId=form), session=form, folder=f"-{form}")
+        claude(
+            user(f"1{form}", f"{form} 메모", cwd=CUT(form, "/srv/업무/결산"), sessionId=form),
+            session=form,
+            folder=f"-{form}",
+        )
     run()
     assert set(projects().values()) == {"/srv/업무/결산"}
 
@@ -443,7 +472,9 @@ def test_worktrees_join_their_repository_and_equal_names_stay_apart(tmp_path: Pa
     tree.mkdir()
     (tree / ".git").write_text(f"gitdir: {repository}/.git/worktrees/wt-login\n", encoding="utf-8")
     for number, folder in enumerate((str(repository), str(tree), "/gone/one/api", "/gone/two/api")):
-        claude(user(f"u{number}", "메모", cwd=folder, sessionId=f"W{number}"), session=f"W{number}", folder=f"-w{number}")
+        claude(
+            user(f"u{number}", "메모", cwd=folder, sessionId=f"W{number}"), session=f"W{number}", folder=f"-w{number}"
+        )
     run()
     known = projects()
     assert known["W0"] == known["W1"]
@@ -461,16 +492,29 @@ def test_a_session_without_a_folder_is_given_no_guessed_one() -> None:
 
 
 def test_our_own_runs_are_left_out(wwt_home: Path) -> None:
-    claude(user("1", "You are an extractor. Read and return JSON.", cwd=str(wwt_home / "runs"), sessionId="S9"), session="S9", folder="-own")
+    claude(
+        user("1", "You are an extractor. Read and return JSON.", cwd=str(wwt_home / "runs"), sessionId="S9"),
+        session="S9",
+        folder="-own",
+    )
     claude(user("2", "진짜 질문"))
     run()
     assert list(sessions()) == ["S1"]
 
 
 def test_reset_and_live_files_are_one_session_and_copies_are_none() -> None:
-    openclaw(header(), entry("aaaaaaa1", "user", "리셋 전 고유어 rr71"), entry("aaaaaaa2", "assistant", "네", "aaaaaaa1", 2), name="S1.jsonl.reset.2026-03-04T06-00-00.000Z")
+    openclaw(
+        header(),
+        entry("aaaaaaa1", "user", "리셋 전 고유어 rr71"),
+        entry("aaaaaaa2", "assistant", "네", "aaaaaaa1", 2),
+        name="S1.jsonl.reset.2026-03-04T06-00-00.000Z",
+    )
     openclaw(header(), entry("aaaaaaa9", "user", "리셋 후 질문", None, 31))
-    for name in ("S3.jsonl.bak.2026-03-04T06-00-00.000Z", "S4.trajectory.jsonl", "S5.checkpoint.01234567-0000-4000-8000-000000000000.jsonl"):
+    for name in (
+        "S3.jsonl.bak.2026-03-04T06-00-00.000Z",
+        "S4.trajectory.jsonl",
+        "S5.checkpoint.01234567-0000-4000-8000-000000000000.jsonl",
+    ):
         openclaw(header(name[:2]), entry("b1", "user", "사본 ss72"), name=name)
     run()
     assert [text for _, text in said()] == ["리셋 전 고유어 rr71", "네", "리셋 후 질문"]
@@ -486,7 +530,9 @@ def test_a_reset_archive_alone_is_searchable() -> None:
 
 
 def test_a_compressed_reset_archive_is_a_segment_too() -> None:
-    path = openclaw(header(), entry("aaaaaaa1", "user", "압축된 말 zs61"), name="S1.jsonl.reset.2026-03-04T06-00-00.000Z")
+    path = openclaw(
+        header(), entry("aaaaaaa1", "user", "압축된 말 zs61"), name="S1.jsonl.reset.2026-03-04T06-00-00.000Z"
+    )
     packed = path.with_name(path.name + ".zst")
     packed.write_bytes(zstandard.compress(path.read_bytes()))
     path.unlink()
@@ -499,7 +545,11 @@ def test_moved_agent_folders_are_followed(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "업무 프로필"))
     monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "claw"))
     write(tmp_path / "업무 프로필" / "projects" / "-p" / "S7.jsonl", user("1", "다른 프로필 pp17", sessionId="S7"))
-    write(tmp_path / "claw" / "agents" / "helper" / "sessions" / "S8.jsonl", header("S8"), entry("e1", "user", "다른 비서 pp18"))
+    write(
+        tmp_path / "claw" / "agents" / "helper" / "sessions" / "S8.jsonl",
+        header("S8"),
+        entry("e1", "user", "다른 비서 pp18"),
+    )
     run()
     assert found("pp17")
     assert found("pp18")

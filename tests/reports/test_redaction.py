@@ -63,7 +63,9 @@ def test_options_and_settings_are_masked_and_the_words_beside_them_stay(text: st
     assert stays in said()[0][1]
 
 
-@pytest.mark.parametrize("text", ["then --password from the vault app", "--token is required", "비밀번호는 따로 물어봐"])
+@pytest.mark.parametrize(
+    "text", ["then --password from the vault app", "--token is required", "비밀번호는 따로 물어봐"]
+)
 def test_words_that_only_name_a_secret_stay(text: str) -> None:
     claude(user("1", text))
     run()
@@ -81,7 +83,9 @@ def test_titles_branches_folders_and_file_names_are_masked_too(tmp_path: Path) -
     run()
     assert kept(AMAZON, GITHUB) == []
     command = [sys.executable, "-c", "from archiver.cli.main import run; run()", "sessions", "--all", "--json"]
-    listed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True, cwd=Path(__file__).parents[2])
+    listed = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=True, cwd=Path(__file__).parents[2]
+    )
     assert AMAZON not in listed.stdout
     assert GITHUB not in listed.stdout
 
@@ -119,12 +123,22 @@ def test_a_certificate_is_no_secret_and_an_endless_key_stalls_nothing() -> None:
 
 def test_what_was_stored_under_older_rules_is_masked_before_anything_shows_it(wwt_home: Path) -> None:
     code = "ZX-" + "9981-" * 3 + "OTTER"
-    openclaw(header(), entry("aaaaaaa1", "user", f"큐는 Kafka 대신 Postgres로 하자. 사내 코드 {code} 참고"), entry("aaaaaaa2", "assistant", "네, Postgres로 구현했습니다.", "aaaaaaa1", 2))
+    openclaw(
+        header(),
+        entry("aaaaaaa1", "user", f"큐는 Kafka 대신 Postgres로 하자. 사내 코드 {code} 참고"),
+        entry("aaaaaaa2", "assistant", "네, Postgres로 구현했습니다.", "aaaaaaa1", 2),
+    )
     run()
     accept_all()
     assert found(code)
     (wwt_home / "rules").mkdir(exist_ok=True)
-    rule = {"id": "house-code", "kind": "house-code", "literals": ["zx-"], "pattern": "ZX-[0-9-]+OTTER", "examples": {"match": [["사내 코드 ZX-", "12-OTTER"]], "miss": ["ZX-ray"]}}
+    rule = {
+        "id": "house-code",
+        "kind": "house-code",
+        "literals": ["zx-"],
+        "pattern": "ZX-[0-9-]+OTTER",
+        "examples": {"match": [["사내 코드 ZX-", "12-OTTER"]], "miss": ["ZX-ray"]},
+    }
     (wwt_home / "rules" / "secrets.yaml").write_text(json.dumps({"secrets": [rule]}), encoding="utf-8")
     run()
     assert kept(code) == []

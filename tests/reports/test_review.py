@@ -85,7 +85,7 @@ def test_replaced_knowledge_is_recalled_no_more_and_found_below() -> None:
     text = recalled().text
     assert "SearXNG" in text
     assert old not in text
-    hits = [hit for hit in search("웹 검색 Kagi", only="knowledge")]
+    hits = search("웹 검색 Kagi", only="knowledge")
     assert [hit.status for hit in hits] == ["active", "superseded"]
     assert hits[1].superseded_by == hits[0].id
 
@@ -95,10 +95,17 @@ def test_entries_written_by_hand_that_share_a_line_are_all_kept() -> None:
     run()
     path = document()
     held = json.loads(path.read_text(encoding="utf-8"))
-    held["entries"] = [{"type": "decision", "summary": text, "detail": "자세한 것은 운영 문서에 있다"} for text in ("로그는 30일 보관", "백업은 매일 밤", "배포는 화요일")]
+    held["entries"] = [
+        {"type": "decision", "summary": text, "detail": "자세한 것은 운영 문서에 있다"}
+        for text in ("로그는 30일 보관", "백업은 매일 밤", "배포는 화요일")
+    ]
     path.write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8")
     assert accept_all().accepted == 3
-    assert {row["summary"] for row in Home.open().reader.rows("SELECT summary FROM entry")} == {"로그는 30일 보관", "백업은 매일 밤", "배포는 화요일"}
+    assert {row["summary"] for row in Home.open().reader.rows("SELECT summary FROM entry")} == {
+        "로그는 30일 보관",
+        "백업은 매일 밤",
+        "배포는 화요일",
+    }
 
 
 def test_two_edits_that_come_to_one_summary_lose_no_line() -> None:
@@ -195,7 +202,7 @@ def test_tags_of_another_type_are_read_as_a_list_or_refused_by_line(tags: object
 # --- the vault -------------------------------------------------------------------------------------------------------
 
 
-NAMES = ["가" * 130, "가" * 130 + "나", "CON", "a/b:c*?\"<>|", "..", "끝.", "\u202eevil", "é" * 210, "../../etc/passwd"]
+NAMES = ["가" * 130, "가" * 130 + "나", "CON", 'a/b:c*?"<>|', "..", "끝.", "\u202eevil", "é" * 210, "../../etc/passwd"]
 
 
 def test_notes_have_short_safe_names_of_their_own_and_stay_untouched() -> None:
@@ -204,7 +211,9 @@ def test_notes_have_short_safe_names_of_their_own_and_stay_untouched() -> None:
     home = Home.open()
     path = document()
     held = json.loads(path.read_text(encoding="utf-8"))
-    held["entries"] = [{"type": "pattern", "summary": f"{name}", "detail": f"{number}번 규칙"} for number, name in enumerate(NAMES)]
+    held["entries"] = [
+        {"type": "pattern", "summary": f"{name}", "detail": f"{number}번 규칙"} for number, name in enumerate(NAMES)
+    ]
     path.write_text(json.dumps(held, ensure_ascii=False), encoding="utf-8")
     from archiver import review
 

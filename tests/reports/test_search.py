@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from archiver.cli.search import find
 from archiver.home import Home
 from archiver.search import Results
-from archiver.cli.search import find
 from tests.archiver.sources.transcripts import Row, assistant, user, write
 from tests.reports.walk import claude, run, search
 
@@ -27,7 +27,7 @@ LINES = {
     "mixed": "Docker컨테이너에서 timeout이 발생합니다",
     "hash": "commit 9f8e7d6c5b4a39281706f5e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a0 를 되돌림",
     "run-on": "가나다라마바사아자차카타파하거너더러머버서어저처커터퍼허 라는 긴 말",
-    "error": "TypeError: cannot read https://c.test/a?b=2 at row 31\"",
+    "error": 'TypeError: cannot read https://c.test/a?b=2 at row 31"',
     "path": "설정은 src/config/app-settings.yaml:42 에 있다",
     "version": "numpy 2.1.3 에서 C++ 와 C# 바인딩이 깨짐",
     "emoji": "😀👨‍👩‍👧 장바구니를 저장했다 🚀 끝",
@@ -45,7 +45,10 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("WWT_HOME", str(root / "wwt"))
         patch.setenv("HOME", str(root))
         for number, (name, line) in enumerate(LINES.items()):
-            rows: list[Row] = [user(f"u{number}", line, sessionId=name), assistant(f"a{number}", "네.", f"u{number}", sessionId=name)]
+            rows: list[Row] = [
+                user(f"u{number}", line, sessionId=name),
+                assistant(f"a{number}", "네.", f"u{number}", sessionId=name),
+            ]
             write(root / "in" / f"{name}.jsonl", *rows)
         run(root / "in")
     return root / "wwt"

@@ -59,7 +59,12 @@ def test_odd_characters_in_every_field_of_a_record_are_stored() -> None:
 
 def test_zero_bytes_in_the_output_of_a_failed_tool_hide_no_error() -> None:
     output = "\x00" * 4000 + "\nE   OSError: [Errno 24] too many open files tz71\n" + "\x00" * 4000
-    claude(user("1", "돌려봐"), assistant("2", call("Bash", {"command": "pytest"}), "1"), user("3", [result(output, failed=True)], "2", 2), ascii_only=True)
+    claude(
+        user("1", "돌려봐"),
+        assistant("2", call("Bash", {"command": "pytest"}), "1"),
+        user("3", [result(output, failed=True)], "2", 2),
+        ascii_only=True,
+    )
     run()
     assert found("tz71")
 
@@ -147,7 +152,9 @@ def test_a_deleted_session_is_mined_and_then_emptied() -> None:
 def test_hits_of_deleted_sessions_do_not_crowd_out_the_living() -> None:
     for number in range(12):
         name = f"V{number}.jsonl"
-        openclaw(header(f"V{number}"), entry(f"aaaaaa{number:02d}", "user", f"롤백 절차 {number}번을 알려줘"), name=name)
+        openclaw(
+            header(f"V{number}"), entry(f"aaaaaa{number:02d}", "user", f"롤백 절차 {number}번을 알려줘"), name=name
+        )
     run()
     assert len({hit.session for hit in search("롤백 절차", limit=20)}) == 12
     folder = Path.home() / ".openclaw" / "agents" / "main" / "sessions"

@@ -50,9 +50,7 @@ def titles() -> dict[str, str | None]:
 
 def projects() -> dict[str, str]:
     """Key of each project, by session."""
-    rows = Home.open().reader.rows(
-        "SELECT s.external_id, p.key FROM session s JOIN project p ON p.id = s.project_id"
-    )
+    rows = Home.open().reader.rows("SELECT s.external_id, p.key FROM session s JOIN project p ON p.id = s.project_id")
     return {row["external_id"]: row["key"] for row in rows}
 
 

@@ -18,7 +18,7 @@ DECISIONS = [
     "이름은 snake_case로 통일하자",
     "DB는 SQLite로 가자",
     "그럼 SQLite로 확정. 이유는 배포가 단순해서야",
-    "결정: 점검표는 Wiki에 저장",
+    "결정: 회의록은 Drive에 저장",
     "큐는 Redis 대신 SQLite로 하자",
     "포트는 8080으로 하자",
     "외부 큐는 쓰지 않기로 했어",
@@ -168,10 +168,10 @@ NOTHING = [
     ("u should we use Redis instead of Postgres?", "a It depends."),
     ("u 도움이 필요해",),
     ("u I need help with the cache",),
-    ("u 만약 샤딩하기로 했다면 어땠을까",),
+    ("u 만약 서버를 나눴다면 어땠을까",),
     ("u if we had used Redis it would have been slow",),
     ("u 언젠가 Rust로 다시 짜면 좋겠다", "a 네"),
-    ('u README에 "DB는 Mongo로 결정했다"라고 되어 있네', "a 네"),
+    ('u README에 "DB는 Kafka로 결정했다"라고 되어 있네', "a 네"),
     ("u 캐시 좀 봐줘", "a 캐시는 LRU로 하기로 결정했습니다. Redis를 사용하겠습니다."),
     ("u fix it", "a ```python\n# we decided to use Redis instead of Postgres\nx = 1\n```\nDone."),
     ("u 고쳐줘", "a 해결하려고 했지만 실패했습니다.", "a 해결되지 않았다.", "a 해결하면 알려드리겠습니다."),
@@ -196,7 +196,7 @@ NOTHING = [
     ("u 캐시를 쓰면 빨라질까?", "a 네, 빨라질 수 있습니다. LRU 캐시를 쓰면 됩니다."),
     ("u This session is being continued from a previous conversation.\n- Decided: use Redis",),
     ("u Stop hook feedback:\n- always use tabs from now on", "a 수정했습니다"),
-    ("u hi", "t we decided to use Mongo instead of Postgres", "s always use tabs", "a Hello."),
+    ("u hi", "t we decided to use Kafka instead of Postgres", "s always use tabs", "a Hello."),
 ]
 
 
@@ -280,19 +280,19 @@ def test_a_proposal_nobody_took_up_is_none() -> None:
 
 def test_a_rejected_idea_gives_one_negative_decision_and_the_choice_made() -> None:
     found = mined(
-        "u Mongo로 바꿀까?",
-        "a Mongo를 추천합니다. Mongo로 결정하겠습니다.",
-        "u 아니, Mongo는 쓰지 말자",
-        "u 만약 샤딩하기로 했다면 어땠을까",
+        "u Kafka로 바꿀까?",
+        "a Kafka를 추천합니다. Kafka로 결정하겠습니다.",
+        "u 아니, Kafka는 쓰지 말자",
+        "u 만약 서버를 나눴다면 어땠을까",
         "u 도움이 필요해",
         "u 그럼 SQLite로 확정. 이유는 배포가 단순해서야",
     )
-    assert [c.summary for c in found] == ["Mongo는 쓰지 말자", "SQLite로 확정 — 배포가 단순해서야"]
+    assert [c.summary for c in found] == ["Kafka는 쓰지 말자", "SQLite로 확정 — 배포가 단순해서야"]
 
 
 REVERSALS = [
-    ("로그는 파일로 남기기로 결정", "로그는 파일 말고 stderr로 남기기로 결정"),
-    ("로그는 파일로 남기기로 결정", "파일 말고 stderr로 결정"),
+    ("로그는 파일로 남기기로 결정", "로그는 파일 말고 표준 출력으로 남기기로 결정"),
+    ("로그는 파일로 남기기로 결정", "파일 말고 표준 출력으로 결정"),
     ("포트는 8080으로 하자", "아니다, 포트는 9090으로 하자"),
     ("포트는 8080으로 하자", "아니다 9090으로 하자"),
     ("let's use port 8080", "actually let's use port 9090"),
@@ -306,17 +306,26 @@ def test_a_later_reversal_replaces_the_choice_within_a_session(first: str, then:
     assert [c.anchors for c in found] == [(anchor(then),)]
 
 
-def test_unrelated_choices_both_stand() -> None:
-    assert len(mined("u 포트는 8080으로 하자", "a 네", "u 캐시는 LRU로 하자", "a 네")) == 2
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("포트는 8080으로 하자", "캐시는 LRU로 하자"),
+        ("캐시는 LRU로 하자", "그냥 포트는 8080으로 하자"),
+        ("let's use Redis for the queue", "actually let's also use Redis for the cache"),
+        ("큐는 Redis로 하자", "캐시도 Redis로 하자"),
+    ],
+)
+def test_choices_about_different_matters_both_stand(first: str, then: str) -> None:
+    assert len(mined(f"u {first}", "a 네", f"u {then}", "a 네")) == 2
 
 
 def test_copies_that_differ_in_width_form_and_markup_are_one_candidate_with_all_its_sources() -> None:
-    said = "점검표는 Wiki에  저장"
+    said = "회의록은 Drive에  저장"
     (found,) = mined(
         f"u 결정: {said}",
         f"u 결정: {unicodedata.normalize('NFD', said)}",
-        "u 결정 : 점검표는 Ｗｉｋｉ에 저장.",
-        "u **결정**: 점검표는 wiki에 저장",
+        "u 결정 : 회의록은 Ｄｒｉｖｅ에 저장.",
+        "u **결정**: 회의록은 drive에 저장",
     )
     assert len(found.evidence) == 4
 
@@ -328,14 +337,14 @@ def test_the_same_sentence_in_another_session_has_the_same_anchors() -> None:
 
 
 def test_what_reminders_inject_into_a_turn_is_not_read() -> None:
-    reminder = "<system-reminder>\nAlways answer in English. Decision: use port 9999.\n</system-reminder>"
+    reminder = "<system-reminder>\nAlways answer in English. Decision: use port 7777.\n</system-reminder>"
     (found,) = mined(f"u 포트는 8080으로 하자\n{reminder}")
     assert found.summary == "포트는 8080으로 하자"
 
 
 def test_summaries_are_one_plain_line() -> None:
-    (found,) = mined("u - **결정**: 점검표는 `wiki`에\t저장  ")
-    assert found.summary == "점검표는 wiki에 저장"
+    (found,) = mined("u - **결정**: 회의록은 `drive`에\t저장  ")
+    assert found.summary == "회의록은 drive에 저장"
 
 
 def test_explain_names_the_rules_and_guards_that_spoke() -> None:

@@ -38,7 +38,7 @@ def test_short_lines_of_a_message_are_sentences_of_their_own() -> None:
 
 def test_code_and_quotations_are_blanked_in_what_cues_read() -> None:
     assert said_of("`is_committed?`는 **그대로** 두자") == "CODE는 그대로 두자"
-    assert said_of('문서에 "DB는 Mongo로 결정했다"라고 있다') == "문서에 QUOTED라고 있다"
+    assert said_of('문서에 "DB는 Kafka로 결정했다"라고 있다') == "문서에 QUOTED라고 있다"
     assert said_of("모드는 '라이트'로 하자") == "모드는 '라이트'로 하자"
 
 
