@@ -104,7 +104,8 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     events = [] if wish.paths else list(inbox.waiting(home.root / "inbox"))
     found = _find(wish, known, events, report)
     report.files_found = len(found)
-    changed = [item for item in found if not _unchanged(item, known, home.settings.archive.idle_minutes)]
+    spelled = _spelling(home, known)
+    changed = [item for item in found if not _unchanged(item, known, home.settings.archive.idle_minutes, spelled)]
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
         report.days_left = kept.days_left
     if wish.dry_run:
@@ -116,7 +117,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     _read(home, wish, changed, report, progress)
     _erase(home)
     if not wish.paths:
-        _mark_missing(home, found, known)
+        _mark_missing(home, found, known, spelled)
         _settle(home, events)
     _index(home, report, progress)
     if wish.distil:
@@ -160,8 +161,13 @@ def source_of(agent: str) -> Source:
     return next(source for source in SOURCES if source.agent == agent)
 
 
-def _unchanged(found: Found, known: Known, idle_minutes: int) -> bool:
-    row = known.get((found.agent, str(found.path)))
+def _spelling(home: Home, known: Known) -> Callable[[str], str]:
+    """A path as the archive writes it. Only where a path was masked do the secret rules have to be loaded."""
+    return home.redact if any("[secret:" in path for _, path in known) else str
+
+
+def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[[str], str]) -> bool:
+    row = known.get((found.agent, spelled(str(found.path))))
     if row is None:
         return False
     try:
@@ -246,9 +252,9 @@ def _erase(home: Home) -> None:
         erase.finish(home)
 
 
-def _mark_missing(home: Home, found: list[Found], known: Known) -> None:
+def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callable[[str], str]) -> None:
     """Note which files an agent has cleaned up. The archive keeps their sessions; a root that is gone says nothing."""
-    present = {(item.agent, str(item.path)) for item in found}
+    present = {(item.agent, spelled(str(item.path))) for item in found}
     roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
     gone = [
         int(row["id"])

@@ -8,6 +8,7 @@ from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, opti
 from rules.finding import ENOUGH, Finding
 from rules.judge import Judgement
 from rules.likeness import words
+from rules.reference import dangles
 from rules.sentences import Sentence
 from store.records import DecidedBy, EntryType
 
@@ -45,6 +46,11 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
             points += 0.2 + _echo(sentence, adopted) if adopted and words(adopted.text) else -0.1 if adopted else -0.6
         if points < (ENOUGH if part == "choice" else REQUEST) or (part == "request" and not adopted):
             continue
+        title = None
+        if dangles(sentence.said):
+            if adopted is None or not _stands_alone(adopted):
+                continue
+            title = adopted
         yield Finding(
             EntryType.DECISION,
             judgement.rule("decision", part) if ("decision", part) in judgement.hits else "decision",
@@ -55,7 +61,14 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
             cues=(*judgement.cues("decision", "choice"), *judgement.cues("decision", "request")),
             exchange=exchange.number,
             corrects=talk.judge.does(sentence, "correct", "object"),
+            title=title,
         )
+
+
+def _stands_alone(adopted: Sentence) -> bool:
+    """What was done is told well enough to be the title of a request that only points: "make it like that again"."""
+    about = words(adopted.text)
+    return len(about) >= 3 and not adopted.said.endswith((":", "：")) and not dangles(adopted.said)
 
 
 PLAN = 1.0
@@ -201,6 +214,7 @@ def _proposes(talk: Dialogue, sentence: Sentence) -> bool:
         and not does(sentence, "errand", "back")
         and len(sentence.said) >= 10
         and _says_what(sentence)
+        and not dangles(sentence.said)
     )
 
 

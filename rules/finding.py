@@ -31,6 +31,8 @@ class Finding:
     """The user takes back something said before."""
     joint: bool = False
     """Only all the core sentences together say it: one anchor for them all."""
+    title: Sentence | None = None
+    """The sentence that tells it, where the core only points at it."""
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:

@@ -15,7 +15,10 @@ _COMMON = frozenset(
         """
         the and for that this with from not now use used using when was were are is it its can will all but into has
         have had you your our his her they them then than also only just so to of in on at by be as an or if we no do
-        does did 이제 현재 위해 대한 모든 경우 때문 이미 바로 해당 다시 그냥 이것 그것 저것 하는 있는 없는 같은 수정 변경 추가 적용
+        does did me my we us let should would could must need needs want like may might one two three four all both each
+        every any some more most other same here there what which how why who when about after before because since
+        fix fixed add added change changed update updated make makes made remove removed place places thing things
+        issue problem cause root bug error file files code 이제 현재 위해 대한 모든 경우 때문 이미 바로 해당 다시 그냥 이것 그것 저것 하는 있는 없는 같은 수정 변경 추가 적용
         문제 원인 해결 하자 가자 쓰자 두자 해줘 해주세요 합시다 갑시다 바꾸자 결정 확정 그럼 let lets please actually
         """,
     )

@@ -9,6 +9,7 @@ from rules.decisions import lengthy
 from rules.dialogue import Dialogue, Exchange, refuted
 from rules.finding import ENOUGH, Finding
 from rules.judge import Judgement
+from rules.reference import dangles
 from store.records import DecidedBy, EntryType
 
 _COMPLETE = re.compile(r"[.!。]\W*$|(?:다|요|음|함|임|됨|필수|금지)\W*$")
@@ -41,6 +42,8 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
     ):
         return
     if sentence.kind == "table" or (part == "fact" and judgement.worth("decision", "request") >= 0.7):
+        return
+    if dangles(sentence.said):
         return
     if not user and (judgement.worth("solution", "cause") >= ENOUGH or not _COMPLETE.search(sentence.text)):
         return

@@ -45,6 +45,7 @@ class Predicate:
 
 _PAST = ("었", "았", "였", "ㅆ")
 _QUESTIONS = ("까", "ᆯ까", "을까", "나", "나요", "는가", "ᆫ가", "은가", "니", "냐", "는지", "ᆯ까요", "을까요", "는가요", "ᆫ가요", "은가요", "려나", "ᆸ니까", "습니까", "ᆯ래", "ᆯ래요", "을래")  # fmt: skip
+_WHETHER = ("는지", "은지", "ᆫ지", "을지", "ᆯ지", "었는지", "았는지")
 _PROPOSALS = ("자", "자고", "ᆸ시다", "읍시다", "자구")
 _ORDERS = ("세요", "으세요", "어라", "아라", "라", "으라", "십시오", "으십시오", "시오", "여라", "거라", "셔요", "소서")
 _BARE = ("어", "아", "어요", "아요", "여", "지", "죠")
@@ -331,6 +332,8 @@ class _Reader:
             return "intend"
         if "because" in marks:
             return "clause"
+        if ending in _WHETHER:
+            return "question" if final else "modifier"
         if ending in ("ETN", "음", "ᆷ", "기") and final:
             return "nominal"
         if final and ending in _BARE and not self.past:

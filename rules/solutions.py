@@ -37,7 +37,9 @@ def solutions(talk: Dialogue) -> Iterator[Finding]:
         if _failed(talk, exchange):
             waiting = causes[-WAITING:]
             continue
-        found = [f for f in _solved(talk, exchange, causes) if not _refuted(talk, exchange, f)]
+        found = [
+            f for f in _solved(talk, exchange, causes) if not (_undone(talk, exchange, f) or _refuted(talk, exchange, f))
+        ]
         used = {id(sentence) for finding in found for sentence in finding.before}
         waiting = [c for c in causes if id(c.judgement.sentence) not in used and exchange.number - c.exchange < 2][
             -WAITING:
@@ -61,10 +63,13 @@ def _complained(exchange: Exchange) -> bool:
 
 def _causes(talk: Dialogue, exchange: Exchange) -> list[_Cause]:
     found = []
-    announced = False
+    announced = chosen = False
     for judgement in (*exchange.user, *exchange.assistant):
         sentence = judgement.sentence
-        points = _cause_points(talk, judgement, announced=announced)
+        if chosen and talk.judge.does(sentence, "reason"):
+            continue  # why the user chose so, not why something failed
+        chosen = sentence.role == "user" and judgement.worth("decision", "choice") >= ENOUGH
+        points = 0.0 if _asks(judgement) else _cause_points(talk, judgement, announced=announced)
         announced = sentence.role == "assistant" and talk.judge.does(sentence, "found")
         if sentence.role == "user":
             points = points - 0.1 if exchange.plan or points >= 0.9 else 0.0
@@ -73,27 +78,54 @@ def _causes(talk: Dialogue, exchange: Exchange) -> list[_Cause]:
     return found
 
 
+def _asks(judgement: Judgement) -> bool:
+    """The user wants something done: "find the cause" names none."""
+    sentence = judgement.sentence
+    asked = max(judgement.worth("decision", "request"), judgement.worth("decision", "choice"))
+    return sentence.role == "user" and sentence.kind == "prose" and asked >= 0.6
+
+
 def _cause_points(talk: Dialogue, judgement: Judgement, *, announced: bool) -> float:
     """Of its own words, and of what it stands under: a heading, a line ending in a colon, "I found it."."""
     sentence, points = judgement.sentence, judgement.worth("solution", "cause")
     if points:
         return points + (0.3 if talk.judge.heads(sentence, "trouble-heading") else 0.0)
-    if judgement.guards or len(sentence.said) <= 25:
+    if talk.judge.guards(sentence) or talk.judge.does(sentence, "adopt") or len(sentence.said) <= 25:
         return 0.0
     if sentence.kind == "list" and talk.judge.heads(sentence, "cause-heading"):
         return 0.7
     return 0.6 if announced else 0.0
 
 
+def _undone(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
+    """After the fix, still in the same exchange, a test failed, or the assistant saw that it had not helped."""
+    at = finding.core[-1].turn
+    keys = {talk.turns[index].key for index in range(at, len(talk.turns))}
+    if any(fact.kind in ("test", "build") and not fact.ok and fact.after_turn in keys for fact in exchange.facts):
+        return True
+    return any(
+        talk.judge.does(j.sentence, "refute")
+        for j in exchange.assistant
+        if j.sentence.turn > at and j.sentence.place < 2 and talk.short(j.sentence.turn)
+    )
+
+
+LATER = 3
+"""Exchanges in which a user may come back to say that a fix was none."""
+
+
 def _refuted(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
     """The user's next words say that it still fails, and speak of this or of nothing in particular."""
-    following = talk.after(exchange)
-    if following is None or not refuted(following, talk.judge):
-        return False
-    said = frozenset().union(*(words(j.sentence.text) for j in following.user[:3]))
     about = frozenset().union(*(words(s.text) for s in finding.sentences))
-    again = any(talk.judge.does(j.sentence, "again") for j in following.user[:2])
-    return bool(said & about) or len(said) <= 5 or again
+    for following in talk.exchanges[exchange.number + 1 : exchange.number + 1 + LATER]:
+        if confirmed(following, talk.judge):
+            return False
+        if refuted(following, talk.judge):
+            said = frozenset().union(*(words(j.sentence.text) for j in following.user[:3]))
+            again = any(talk.judge.does(j.sentence, "again") for j in following.user[:2])
+            next_ = following.number == exchange.number + 1
+            return bool(said & about) or (next_ and (len(said) <= 5 or again))
+    return False
 
 
 def _failed(talk: Dialogue, exchange: Exchange) -> bool:
@@ -170,7 +202,8 @@ def _beside(talk: Dialogue, exchange: Exchange) -> list[_Cause]:
         plain = (
             not first.worth("solution", "cause") and not first.worth("solution", "fix") and len(words(one.text)) >= 2
         )
-        if explains and plain and second.worth("solution", "fix") >= 0.9 and not talk.judge.guards(one):
+        reports = talk.judge.guards(one) or talk.judge.does(one, "adopt")
+        if explains and plain and second.worth("solution", "fix") >= 0.9 and not reports:
             found.append(_Cause(first, 0.6, exchange.number))
     return found
 
@@ -196,6 +229,8 @@ def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> f
     points = cause.points + fix_points
     distance = _turns_between(talk, one.turn, two.turn)
     shared = len(words(one.text) & words(two.text))
+    if not shared and not _next_to(talk, one, two):
+        return 0.0
     if one.turn == two.turn:
         points += 0.4 if two.place - one.place <= 3 or one.heading == two.heading else 0.0
         points += 0.4 if two.place - one.place <= 2 and talk.short(two.turn) else 0.0
@@ -204,6 +239,13 @@ def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> f
     if fix_points < 0.9 and one.turn != two.turn:
         points -= 0.5
     return points + min(0.2 * shared, 0.6) - (0.2 if not shared else 0)
+
+
+def _next_to(talk: Dialogue, one: Sentence, two: Sentence) -> bool:
+    """Near enough to speak of one thing without sharing a word."""
+    if one.turn == two.turn:
+        return two.place - one.place <= 3
+    return _turns_between(talk, one.turn, two.turn) <= 3 and talk.short(two.turn)
 
 
 def _turns_between(talk: Dialogue, one: int, two: int) -> int:

@@ -13,6 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from store.errors import REPAIR, WwtError
 
 BUSY_MS = 15_000
+BUSY_TRIES = 6
+"""Times `BUSY_MS` that a transaction waits to begin."""
 
 
 def engine(path: Path) -> Engine:
@@ -37,7 +39,17 @@ def engine(path: Path) -> Engine:
 
     @event.listens_for(made, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        # A first archive holds the lock as long as its largest file takes to read. Between tries Ctrl-C is heard.
+        for left in reversed(range(BUSY_TRIES)):
+            try:
+                driver.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if not left or "locked" not in str(error):
+                    raise
+            else:
+                return
 
     return made
 

@@ -187,9 +187,9 @@ def _child(request: dict[str, Any]) -> int:
         (2, ".err", os.O_WRONLY | os.O_CREAT),
     ):
         os.dup2(os.open(base.with_suffix(end), flags, 0o600), number)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  a process keeps its streams
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  a process keeps its streams
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  a process keeps its streams
     os.environ.clear()
     os.environ.update(request["env"])
     sys.argv = [request["program"], *request["arguments"]]

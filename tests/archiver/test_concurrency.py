@@ -40,7 +40,7 @@ def candidates(held: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def test_four_archivers_three_readers_and_ten_hooks_at_once(processes: Server, tmp_path: Path) -> None:
     agents = tmp_path / "claude"
-    plant(agents / "projects" / "-home-u-shop", sessions=14)
+    plant(agents / "projects" / "-home-u-shop", sessions=16)
     alone, crowd = tmp_path / "alone", tmp_path / "crowd"
     claude = {"CLAUDE_CONFIG_DIR": str(agents)}
     archivers = [processes.start("archive", home=crowd, **claude) for _ in range(4)]

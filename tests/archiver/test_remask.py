@@ -157,7 +157,7 @@ def test_texts_that_differ_in_the_secret_alone_are_masked_too(processes: Server,
     assert done.code == 0, done
     assert left(home) == []
     assert len(Home.open(home).reader.projects()) == 2
-    assert json.loads(processes.run("archive", str(tmp_path / "in"), "--json", home=home).out)["turns_added"] == 0
+    assert json.loads(processes.run("archive", str(tmp_path / "in"), "--json", home=home).out)["files_read"] == 0
 
 
 def test_a_note_that_a_person_edited_keeps_the_edit_and_loses_the_secret(processes: Server, home: Path) -> None:

@@ -8,11 +8,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archiver.home import Home
-from staging.waiting import Filters
 from tests.archiver.cli.test_commands import ROOT, wwt
 from tests.archiver.sources.transcripts import assistant, call, entry, header, result, user
 from tests.reports.walk import accept_all, claude, openclaw, recalled, run, search
@@ -60,7 +60,7 @@ def test_transcripts_cannot_steer_the_terminal_in_any_command() -> None:
 @pytest.mark.parametrize(
     "locale", [{"LC_ALL": "C"}, {"LC_ALL": "ko_KR.EUC-KR"}, {"PYTHONIOENCODING": "cp949"}], ids=str
 )
-def test_answers_are_the_same_under_every_locale(locale: dict[str, str]) -> None:
+def test_answers_are_the_same_under_every_locale(locale: dict[str, Any]) -> None:
     claude(user("1", "⚙ 환경 “따옴표” — 줄표 é 표식 lc40"), assistant("2", "네 ✓", "1"))
     run()
     found = json.loads(wwt("search", "--all", "--json", "lc40", PYTHONUTF8="0", **locale).stdout)
@@ -68,7 +68,7 @@ def test_answers_are_the_same_under_every_locale(locale: dict[str, str]) -> None
 
 
 def test_no_file_is_opened_in_the_encoding_of_the_place() -> None:
-    strict = {
+    strict: dict[str, Any] = {
         "PYTHONWARNDEFAULTENCODING": "1",
         "PYTHONWARNINGS": "error::EncodingWarning",
         "PYTHONUTF8": "0",
@@ -81,7 +81,7 @@ def test_no_file_is_opened_in_the_encoding_of_the_place() -> None:
 
 
 @pytest.mark.parametrize("locale", [{"PYTHONIOENCODING": "cp949"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}], ids=str)
-def test_a_hook_reads_utf8_under_every_locale(locale: dict[str, str], wwt_home: Path) -> None:
+def test_a_hook_reads_utf8_under_every_locale(locale: dict[str, Any], wwt_home: Path) -> None:
     payload = '{"session_id":"S1","transcript_path":"/큐/처리 \\"안녕\\".jsonl","cwd":"C:\\\\작업"}'.encode()
     done = hook("session-end", payload, **locale)
     assert (done.returncode, done.stdout) == (0, b"")
@@ -206,4 +206,3 @@ def test_openclaws_deleted_session_is_listed_without_its_words() -> None:
     listed = wwt("sessions", "--all", "--json").stdout
     assert json.loads(listed)["sessions"][0]["status"] == "deleted"
     assert "dl31" not in listed + wwt("show", "S1").stdout + wwt("search", "--all", "--json", "dl31").stdout
-    assert Filters().project is None

@@ -20,6 +20,7 @@ from tests.reports.walk import (
     found,
     openclaw,
     projects,
+    read,
     run,
     said,
     search,
@@ -51,7 +52,7 @@ CUT = unicodedata.normalize
 )  # fmt: skip
 def test_what_programs_write_is_no_turn_no_title_and_not_found(noise: dict[str, Any]) -> None:
     claude(noise, user("p", "타임아웃은 30초로 늘려줘", "n", 2), assistant("q", "30초로 늘렸습니다.", "p", 3))
-    run()
+    read()
     assert said() == [("user", "타임아웃은 30초로 늘려줘"), ("assistant", "30초로 늘렸습니다.")]
     assert titles() == {"S1": "타임아웃은 30초로 늘려줘"}
     assert not found("Zebra42")
@@ -69,7 +70,7 @@ def test_what_programs_write_is_no_turn_no_title_and_not_found(noise: dict[str, 
 )  # fmt: skip
 def test_reminders_around_a_persons_words_are_cut(text: Any, kept: str) -> None:
     claude(user("1", text), assistant("2", "네.", "1"))
-    run()
+    read()
     assert said()[0] == ("user", kept)
     assert not found("9009")
 
@@ -85,7 +86,7 @@ def test_a_compaction_summary_is_nobodys_words(flagged: bool) -> None:
         user("1", "세션은 파일에 저장하자"), assistant("2", "네, 파일에 저장했습니다.", "1"),
         boundary, user("3", summary, "b", 3, **flags), user("4", "이제 만료를 넣자", "3", 4),
     )  # fmt: skip
-    run()
+    read()
     assert [text for _, text in said()] == ["세션은 파일에 저장하자", "네, 파일에 저장했습니다.", "이제 만료를 넣자"]
     assert titles()["S1"] == "세션은 파일에 저장하자"
     assert not found("Cassandra")
@@ -97,7 +98,7 @@ def test_error_placeholders_are_no_answers_and_no_titles() -> None:
     failed["message"]["model"] = silent["message"]["model"] = "<synthetic>"
     named = {"type": "summary", "summary": "API Error: 401 invalid", "leafUuid": "1"}
     claude(named, user("1", "로그인 고쳐줘"), failed, user("3", "[Request interrupted by user]", "2", 3), silent)
-    run()
+    read()
     assert said() == [("user", "로그인 고쳐줘")]
     assert titles()["S1"] == "로그인 고쳐줘"
 
@@ -109,7 +110,7 @@ def test_a_prompt_that_wraps_a_transcript_for_another_program_is_nobodys() -> No
         inner = f"You are a summariser. <observed_session><request>{inner}</request></observed_session>"
         rows.append(user(f"w{number}", inner, second=number))
     claude(*rows, user("p", "오늘 배포해도 될까요?", second=9))
-    run()
+    read()
     assert said() == [("user", "오늘 배포해도 될까요?")]
 
 
@@ -124,7 +125,7 @@ def test_openclaw_envelopes_mirrors_and_heartbeats_leave_one_question_and_one_an
         entry("e6", "user", "[cron:9f nightly] 정리 작업을 돌려", "e5", 40),
         entry("e7", "assistant", "NO_REPLY", "e6", 41, provider="p", model="m"),
     )  # fmt: skip
-    run()
+    read()
     assert said() == [("user", "인증서 갱신했어?"), ("assistant", "네, 인증서를 갱신했습니다.")]
 
 
@@ -149,7 +150,7 @@ def test_what_openclaw_writes_between_the_turns_is_none(noise: dict[str, Any]) -
         header(), entry("p", "user", "백업을 켜줘"), noise,
         entry("q", "assistant", "백업을 켰습니다.", "n", 3, provider="p", model="m"),
     )  # fmt: skip
-    assert run().unreadable == []
+    assert read().unreadable == []
     assert said() == [("user", "백업을 켜줘"), ("assistant", "백업을 켰습니다.")]
     assert not found("Zebra42")
 
@@ -164,7 +165,7 @@ def test_tool_output_is_nobodys_speech() -> None:
         user("3", [result("# 옛 메모\n우리는 Cassandra를 쓰기로 결정했다.")], "2", 2),
         assistant("4", "읽었습니다.", "3", 3),
     )
-    run()
+    read()
     assert [role for role, _ in said()] == ["user", "assistant"]
     assert not found("Cassandra")
 
@@ -179,7 +180,7 @@ def test_blocks_of_one_answer_are_one_turn() -> None:
         user("5", [result("ok")], "4", 2),
         assistant("6", "인덱스를 추가했습니다.", "5", 3, mid="N"),
     )
-    run()
+    read()
     assert [text for _, text in said()] == ["왜 느려?", "인덱스가 없습니다.", "인덱스를 추가했습니다."]
 
 
@@ -189,7 +190,7 @@ def test_a_rewound_attempt_is_kept_apart_and_found_only_on_request() -> None:
         user("3", "Kafka로 결정", "2", 3), assistant("4", "Kafka를 설정했습니다.", "3", 4),
         user("5", "RabbitMQ로 결정", "2", 6), assistant("6", "RabbitMQ를 설정했습니다.", "5", 7),
     )  # fmt: skip
-    run()
+    read()
     assert [text for _, text in said()] == ["메시지 큐를 고르자", "네.", "RabbitMQ로 결정", "RabbitMQ를 설정했습니다."]
     assert not found("Kafka")
     assert found("Kafka", abandoned=True)
@@ -199,7 +200,7 @@ def test_one_record_written_again_and_again_is_one_turn() -> None:
     row = user("dddddddd-0000-4000-8000-00000000000d", "되돌리자", "1", 5)
     claude(user("1", "시작하자"), row, row, row)
     claude(user("2", "다른 일", sessionId="S2"), {**row, "parentUuid": "2", "sessionId": "S2"}, session="S2")
-    assert run().turns_added == 3
+    assert read().turns_added == 3
     assert sum("되돌리자" in hit.text for hit in search("되돌리자", limit=5)) == 1
 
 
@@ -211,7 +212,7 @@ def test_a_resumed_copy_adds_only_what_is_new() -> None:
     claude(*first)
     more = user("aaaaaaaa-0000-4000-8000-000000000003", "크기는 256으로", first[1]["uuid"], 5, sessionId="S2")
     claude(*[{**row, "sessionId": "S2"} for row in first], more, session="S2")
-    assert run().turns_added == 3
+    assert read().turns_added == 3
     assert {name: len(said(name, every=True)) for name in ("S1", "S2")} == {"S1": 2, "S2": 3}
     assert {name: row.turns for name, row in sessions().items()} == {"S1": 2, "S2": 3}
 
@@ -227,7 +228,7 @@ def test_subagents_of_two_sessions_are_four_threads_below_their_parents() -> Non
                 assistant(f"y{number}{session}", f"{session} 하위 답 {number}", f"x{number}{session}", **mine),
                 session=f"agent-a{number}", folder=folder,
             )  # fmt: skip
-    run()
+    read()
     known = sessions()
     assert {name for name, row in known.items() if row.is_subagent} == {"S1/a1", "S1/a2", "S2/a1", "S2/a2"}
     assert not found("하위 답 1")
@@ -237,9 +238,9 @@ def test_subagents_of_two_sessions_are_four_threads_below_their_parents() -> Non
 
 def test_an_answer_that_came_after_the_hook_looked_is_read_next_time() -> None:
     path = claude(user("1", "마지막으로 뭘 고쳤지?"))
-    assert run(finished=False).turns_added == 1
+    assert read(finished=False).turns_added == 1
     append(path, encode([assistant("2", "최종: 잠금 순서를 바꿨습니다.", "1")]))
-    assert run(finished=False).turns_added == 1
+    assert read(finished=False).turns_added == 1
     assert found("잠금 순서")
 
 
@@ -249,7 +250,7 @@ def test_an_openclaw_branch_that_was_left_is_kept_apart() -> None:
         entry("aaaaaaa3", "user", "Kafka then", "aaaaaaa2", 3), entry("aaaaaaa4", "assistant", "Kafka is set up.", "aaaaaaa3", 4),
         entry("aaaaaaa5", "user", "RabbitMQ then", "aaaaaaa2", 6), entry("aaaaaaa6", "assistant", "RabbitMQ is set up.", "aaaaaaa5", 7),
     )  # fmt: skip
-    run()
+    read()
     assert [text for _, text in said()] == ["Pick a queue", "Which one?", "RabbitMQ then", "RabbitMQ is set up."]
     assert not found("Kafka")
     assert found("Kafka", abandoned=True)
@@ -259,7 +260,7 @@ def test_subagents_of_a_workflow_lie_deeper_and_are_read() -> None:
     claude(user("1", "작업 흐름을 돌려줘"))
     mine: dict[str, Any] = {"isSidechain": True, "agentId": "w7"}
     claude(user("2", "하위 지시 wf19", **mine), session="agent-w7", folder="-srv-shop/S1/subagents/workflows/run-1")
-    run()
+    read()
     assert set(sessions()) == {"S1", "S1/w7"}
     assert found("wf19", subagents=True)
 
@@ -267,11 +268,11 @@ def test_subagents_of_a_workflow_lie_deeper_and_are_read() -> None:
 @pytest.mark.parametrize("tail", [b'{"type":"user","uuid":"9","message":{"content":"\xec\x93', b'{"ty', b"\xed"])
 def test_a_torn_last_line_waits_and_is_no_fault(tail: bytes) -> None:
     path = claude(user("1", "질문"), assistant("2", "답", "1"), tail=tail)
-    report = run(finished=False)
+    report = read(finished=False)
     assert (report.turns_added, report.unreadable) == (2, [])
     whole = path.read_bytes()[: -len(tail)]
     path.write_bytes(whole + encode([user("9", "다 쓴 줄 ww11", "2", 9)]))
-    assert run(finished=False).turns_added == 1
+    assert read(finished=False).turns_added == 1
     assert found("ww11")
 
 
@@ -289,7 +290,7 @@ def test_unknown_records_cost_nothing() -> None:
     ]
     answer = [{"type": "shiny_block", "data": 1}, {"type": "text", "text": "답입니다"}, 7, None]
     claude(*odd, user("1", "질문입니다"), assistant("2", answer, "1"))
-    report = run()
+    report = read()
     assert report.unreadable == []
     assert said() == [("user", "질문입니다"), ("assistant", "답입니다")]
 
@@ -301,7 +302,7 @@ def test_unknown_records_cost_nothing() -> None:
 )  # fmt: skip
 def test_a_bad_line_is_reported_by_number_and_what_follows_is_read(bad: bytes) -> None:
     claude(user("1", "월요일 회의"), b"", bad, b"[1]", b"null", user("2", "금요일 배포 ff31", "1", 9))
-    report = run()
+    report = read()
     assert said() == [("user", "월요일 회의"), ("user", "금요일 배포 ff31")]
     assert [(Path(fault["file"]).name, fault["line"]) for fault in report.unreadable if fault["line"] == 3]
     assert sessions()["S1"].ended_at % 60_000 == 9_000
@@ -315,7 +316,7 @@ def test_zero_bytes_of_a_crash_hide_nothing() -> None:
         b"\x00" * 300 + encode([user("3", "뒤 질문", "2", 3)]).rstrip(),
         tail=b"\x00" * 9000,
     )
-    report = run()
+    report = read()
     assert [text for _, text in said()] == ["앞 질문", "가운데 답", "뒤 질문"]
     assert len(report.unreadable) <= 1
 
@@ -323,7 +324,7 @@ def test_zero_bytes_of_a_crash_hide_nothing() -> None:
 def test_byte_order_marks_and_carriage_returns_leave_no_trace() -> None:
     path = claude(user("1", "첫 줄\r\n둘째 줄"), assistant("2", "답", "1"))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    run()
+    read()
     assert said() == [("user", "첫 줄\n둘째 줄"), ("assistant", "답")]
 
 
@@ -331,7 +332,7 @@ def test_another_encoding_is_reported_by_name_and_stops_nothing() -> None:
     claude(user("1", "정상 파일"))
     wide = claude(session="S2")
     wide.write_bytes(json.dumps(user("1", "와이드", sessionId="S2"), ensure_ascii=False).encode("utf-16"))
-    report = run()
+    report = read()
     assert said("S1") == [("user", "정상 파일")]
     assert any(fault["file"] == str(wide) for fault in report.unreadable)
 
@@ -341,10 +342,10 @@ def test_empty_and_headless_files_are_no_sessions_and_are_read_when_they_grow() 
     claude(session="S2", tail=b"\n\n")
     claude({"type": "mode", "mode": "plan", "sessionId": "S3"}, session="S3")
     grown = openclaw(header("S4"), name="S4.jsonl")
-    assert run().unreadable == []
+    assert read().unreadable == []
     assert sessions() == {}
     append(grown, encode([entry("e1", "user", "이제야 말합니다")]))
-    run()
+    read()
     assert said("S4") == [("user", "이제야 말합니다")]
 
 
@@ -356,7 +357,7 @@ def test_a_long_preamble_hides_neither_session_nor_title() -> None:
         user("1", "첫 진짜 질문", cwd="/srv/late"),
         session="S1",
     )
-    run()
+    read()
     assert titles() == {"S1": "첫 진짜 질문"}
     assert projects() == {"S1": "/srv/late"}
 
@@ -366,7 +367,7 @@ def test_a_first_prompt_longer_than_any_head_is_listed_and_findable(unit: str) -
     claude(
         user("1", "이전 계획서\n" + unit * (40_000 // len(unit)) + "끝표식 zq88"), assistant("2", "읽었습니다.", "1")
     )
-    run()
+    read()
     assert titles()["S1"] == "이전 계획서"
     assert found("zq88")
     assert sum(len(text) for _, text in said()) > 39_000
@@ -374,7 +375,7 @@ def test_a_first_prompt_longer_than_any_head_is_listed_and_findable(unit: str) -
 
 def test_a_long_first_line_is_cut_at_a_character() -> None:
     claude(user("1", "각" * 400))
-    run()
+    read()
     title = titles()["S1"] or ""
     assert len(title) <= 120
     assert set(title) == {"각", "…"}
@@ -396,7 +397,7 @@ def test_titles_go_to_the_session_they_name() -> None:
         assistant("far-away", "고쳤습니다.", "x", sessionId="S2"),
         session="S2",
     )
-    run()
+    read()
     assert titles() == {"S1": "단위 테스트 정리", "S2": "Repair the parser"}
 
 
@@ -406,7 +407,7 @@ def test_last_activity_is_what_was_said_not_the_files_clock() -> None:
     )
     os.utime(path, None)
     claude(user("2", "어제 일", sessionId="S2", timestamp="2026-01-05T00:00:00.000Z"), session="S2")
-    run()
+    read()
     assert [row.external_id for row in Home.open().reader.sessions("ORDER BY s.ended_at DESC")] == ["S2", "S1"]
     assert sessions()["S1"].ended_at == 1_762_128_000_000
 
@@ -417,7 +418,7 @@ def test_times_with_offsets_and_without_are_one_clock() -> None:
         assistant("2", "나", "1", timestamp="2026-02-01T00:10:00"),
         user("3", "다", "2", timestamp="2026-02-01T00:30:00.000Z"),
     )
-    run()
+    read()
     times = [row["time"] for row in Home.open().reader.turns(sessions()["S1"].id)]
     assert [time // 60_000 - 1_769_904_000_000 // 60_000 for time in times] == [-30, 10, 30]
 
@@ -441,7 +442,7 @@ def test_projects_are_told_by_the_folder_in_the_records_not_by_the_slug() -> Non
     claude(user("1", "고객사 열쇠 정책", cwd="/srv/회사/app", sessionId="SA"), session="SA", folder=slug)
     claude(user("2", "집안일 목록", cwd="/srv/집안/app", sessionId="SB"), session="SB", folder=slug)
     claude(user("3", "hyphens", cwd="/srv/deja-vu", sessionId="SC"), session="SC", folder="-srv-deja-vu")
-    run()
+    read()
     assert projects() == {"SA": "/srv/회사/app", "SB": "/srv/집안/app", "SC": "/srv/deja-vu"}
     here = Home.open().reader.project_of_paths(["/srv/집안/app"])
     assert {row.external_id for row in Home.open().reader.sessions("WHERE s.project_id = ?", (here,))} == {"SB"}
@@ -454,7 +455,7 @@ def test_composed_and_decomposed_folders_are_one_project() -> None:
             session=form,
             folder=f"-{form}",
         )
-    run()
+    read()
     assert set(projects().values()) == {"/srv/업무/결산"}
 
 
@@ -462,7 +463,7 @@ def test_composed_and_decomposed_folders_are_one_project() -> None:
 def test_spellings_of_a_windows_folder_are_one_project(other: str) -> None:
     claude(user("1", "하나", cwd="E:\\Work\\가게 앱", sessionId="S1"))
     openclaw(header("S2", cwd=other), entry("e1", "user", "둘"), name="S2.jsonl")
-    run()
+    read()
     assert len(set(projects().values())) == 1
 
 
@@ -475,7 +476,7 @@ def test_worktrees_join_their_repository_and_equal_names_stay_apart(tmp_path: Pa
         claude(
             user(f"u{number}", "메모", cwd=folder, sessionId=f"W{number}"), session=f"W{number}", folder=f"-w{number}"
         )
-    run()
+    read()
     known = projects()
     assert known["W0"] == known["W1"]
     assert len({known["W1"], known["W2"], known["W3"]}) == 3
@@ -483,7 +484,7 @@ def test_worktrees_join_their_repository_and_equal_names_stay_apart(tmp_path: Pa
 
 def test_a_session_without_a_folder_is_given_no_guessed_one() -> None:
     claude(user("1", "어디인지 모름", cwd=None), folder="-home-u-x-y")
-    run()
+    read()
     assert sessions()["S1"].cwd is None
     assert all("/home/u/x" not in key for key in projects().values())
 
@@ -498,7 +499,7 @@ def test_our_own_runs_are_left_out(wwt_home: Path) -> None:
         folder="-own",
     )
     claude(user("2", "진짜 질문"))
-    run()
+    read()
     assert list(sessions()) == ["S1"]
 
 
@@ -516,7 +517,7 @@ def test_reset_and_live_files_are_one_session_and_copies_are_none() -> None:
         "S5.checkpoint.01234567-0000-4000-8000-000000000000.jsonl",
     ):
         openclaw(header(name[:2]), entry("b1", "user", "사본 ss72"), name=name)
-    run()
+    read()
     assert [text for _, text in said()] == ["리셋 전 고유어 rr71", "네", "리셋 후 질문"]
     assert found("rr71")
     assert not found("ss72")
@@ -524,7 +525,7 @@ def test_reset_and_live_files_are_one_session_and_copies_are_none() -> None:
 
 def test_a_reset_archive_alone_is_searchable() -> None:
     openclaw(header(), entry("e1", "user", "유일한 말 qx19"), name="S1.jsonl.reset.2026-03-04T06-00-00.000Z")
-    report = run()
+    report = read()
     assert report.chunks_added == 1
     assert found("qx19")
 
@@ -536,9 +537,9 @@ def test_a_compressed_reset_archive_is_a_segment_too() -> None:
     packed = path.with_name(path.name + ".zst")
     packed.write_bytes(zstandard.compress(path.read_bytes()))
     path.unlink()
-    run()
+    read()
     assert found("zs61")
-    assert run().files_read == 0
+    assert read().files_read == 0
 
 
 def test_moved_agent_folders_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -550,7 +551,7 @@ def test_moved_agent_folders_are_followed(tmp_path: Path, monkeypatch: pytest.Mo
         header("S8"),
         entry("e1", "user", "다른 비서 pp18"),
     )
-    run()
+    read()
     assert found("pp17")
     assert found("pp18")
 
@@ -560,7 +561,7 @@ def test_files_are_told_by_content_and_a_chat_log_is_none(tmp_path: Path) -> Non
     write(folder / "renamed.jsonl", user("1", "클로드 사본"))
     write(folder / "deep" / "er" / "copy.jsonl", header("S2"), entry("e1", "user", "클로 사본"))
     write(folder / "api.jsonl", {"role": "user", "content": "api log zz45"}, {"role": "assistant", "content": "x"})
-    report = run(folder)
+    report = read(folder)
     assert found("클로드 사본")
     assert found("클로 사본")
     assert [Path(fault["file"]).name for fault in report.unreadable] == ["api.jsonl"]
@@ -570,28 +571,28 @@ def test_files_are_told_by_content_and_a_chat_log_is_none(tmp_path: Path) -> Non
 def test_the_same_file_through_a_link_is_one_session() -> None:
     path = claude(user("1", "연결된 파일"))
     (path.parent.parent / "-linked").symlink_to(path.parent, target_is_directory=True)
-    assert run().files_read == 1
+    assert read().files_read == 1
 
 
 @pytest.mark.parametrize("when", [1_500_000_000, 4_000_000_000], ids=["past", "future"])
 def test_an_append_within_one_tick_of_the_clock_is_seen(when: int) -> None:
     path = still(claude(user("1", "하나")), when)
-    run()
+    read()
     append(path, encode([user("2", "둘 gg78", "1", 2)]))
     still(path, when)
-    run()
+    read()
     assert found("gg78")
 
 
 def test_a_new_file_is_found_by_the_next_run_whatever_was_done_between() -> None:
     claude(user("1", "첫 파일"))
-    run()
+    read()
     claude(user("2", "둘째 파일 ff23", sessionId="S2"), session="S2")
-    run(finished=False, distil=False)
+    read(finished=False)
     assert found("ff23")
 
 
 def test_the_worktrees_key_is_what_recall_asks_by() -> None:
     claude(user("1", "프로젝트", cwd="/srv/업무/결산"))
-    run()
+    read()
     assert Home.open().reader.project_of_paths([project_key(CUT("NFD", "/srv/업무/결산"))[0]]) is not None

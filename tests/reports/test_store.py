@@ -19,6 +19,7 @@ from tests.reports.walk import (
     claude,
     found,
     openclaw,
+    read,
     run,
     said,
     search,
@@ -42,7 +43,7 @@ from tests.reports.walk import (
 )  # fmt: skip
 def test_characters_that_break_stores_are_kept_as_words_around_them(text: str, word: str, stored: str) -> None:
     claude(user("1", text), assistant("2", "네.", "1"), ascii_only=True)
-    assert run().unreadable == []
+    assert read().unreadable == []
     assert said()[0] == ("user", stored)
     assert word in search(word, limit=1)[0].text
     check = Home.open().reader.rows("PRAGMA integrity_check")
@@ -53,7 +54,7 @@ def test_odd_characters_in_every_field_of_a_record_are_stored() -> None:
     odd = "상점\ud800\x00\x1b[31m"
     claude(user("1", "질문", cwd=f"/srv/{odd}", gitBranch=odd), {"type": "custom-title", "customTitle": f"제목{odd}", "sessionId": "S1"}, ascii_only=True)  # fmt: skip
     openclaw(header("S2", cwd=f"/srv/{odd}"), entry("e1", "user", "질문"), name="S2.jsonl", ascii_only=True)
-    assert run().turns_added == 2
+    assert read().turns_added == 2
     assert (sessions()["S1"].title or "").startswith("제목상점")
 
 
@@ -65,7 +66,7 @@ def test_zero_bytes_in_the_output_of_a_failed_tool_hide_no_error() -> None:
         user("3", [result(output, failed=True)], "2", 2),
         ascii_only=True,
     )
-    run()
+    read()
     assert found("tz71")
 
 
@@ -81,7 +82,7 @@ def test_pictures_in_a_record_reach_no_index() -> None:
         user("3", [result([image])], "2", 2),
         assistant("4", "버튼이 잘렸습니다 bb64", "3", 3),
     )
-    run()
+    read()
     assert [text for _, text in said()] == ["이 화면을 봐줘", "버튼이 잘렸습니다 bb64"]
     assert words_in(Home.open().root, picture[:60]) == []
 
@@ -89,9 +90,9 @@ def test_pictures_in_a_record_reach_no_index() -> None:
 def test_only_new_bytes_of_a_long_file_are_read() -> None:
     noise = encode([{"type": "progress", "data": {"out": "x" * 100_000}, "sessionId": "S1"}])
     path = claude(user("1", "처음"), *[noise.rstrip()] * 60)
-    run()
+    read()
     append(path, encode([user("2", "마지막 tt02", "1", 9)]))
-    assert run().bytes_read < 50_000
+    assert read().bytes_read < 50_000
     assert found("tt02")
 
 
@@ -105,9 +106,9 @@ def test_a_file_its_agent_cleaned_up_stays_in_the_archive(agent: str) -> None:
         if agent == "claude-code"
         else openclaw(header(), entry("e1", "user", "물수제비 설정 위치"))
     )
-    run()
+    read()
     path.unlink()
-    run()
+    read()
     assert found("물수제비")
     assert sessions()["S1"].status != "deleted"
     assert Home.open().reader.rows("SELECT missing_since FROM source_file")[0][0] is not None
@@ -115,9 +116,9 @@ def test_a_file_its_agent_cleaned_up_stays_in_the_archive(agent: str) -> None:
 
 def test_a_folder_that_is_not_there_marks_nothing() -> None:
     path = claude(user("1", "외장 디스크의 세션"))
-    run()
+    read()
     path.parent.parent.rename(path.parent.parent.with_name("unplugged"))
-    run()
+    read()
     assert found("외장 디스크")
     assert Home.open().reader.rows("SELECT missing_since FROM source_file")[0][0] is None
 
@@ -155,7 +156,7 @@ def test_hits_of_deleted_sessions_do_not_crowd_out_the_living() -> None:
         openclaw(
             header(f"V{number}"), entry(f"aaaaaa{number:02d}", "user", f"롤백 절차 {number}번을 알려줘"), name=name
         )
-    run()
+    read()
     assert len({hit.session for hit in search("롤백 절차", limit=20)}) == 12
     folder = Path.home() / ".openclaw" / "agents" / "main" / "sessions"
     for number in range(11):
@@ -177,37 +178,37 @@ def test_what_an_index_failed_to_take_is_indexed_by_the_next_run(monkeypatch: py
 
     with monkeypatch.context() as broken, pytest.raises(OSError, match="No space"):
         broken.setattr(Index, "apply", full)
-        run()
+        read()
     assert found("tk-82qa")
-    assert run().turns_added == 0
+    assert read().turns_added == 0
     assert found("tk-82qa")
     assert Home.open().reader.rows("SELECT count(*) FROM outbox")[0][0] == 0
 
 
 def test_a_lock_file_left_by_a_crash_is_no_lock() -> None:
     claude(user("1", "첫 세션"))
-    run()
+    read()
     for folder in [Home.open().root / "index", *(Home.open().root / "index").iterdir()]:
         if folder.is_dir() and not folder.is_symlink():
             for name in (".tantivy-writer.lock", ".tantivy-meta.lock"):
                 (folder / name).touch()
     claude(user("2", "잠금 뒤의 세션 lk55", sessionId="S2"), session="S2")
-    run()
+    read()
     assert found("lk55")
 
 
 def test_a_sentence_that_came_while_another_program_writes_is_found() -> None:
     claude(user("1", "먼저 온 문장"))
-    run()
+    read()
     import tantivy
 
     index = next(path.parent for path in (Home.open().root / "index").rglob("meta.json"))
     writer = tantivy.Index.open(str(index)).writer(15_000_000, 1)
     claude(user("2", "잠긴 동안 들어온 문장 qwxa", sessionId="S2"), session="S2")
-    run()
+    read()
     assert found("qwxa")
     del writer
-    run()
+    read()
     assert found("qwxa")
 
 
@@ -239,7 +240,7 @@ def test_a_model_that_is_not_there_stops_neither_archive_nor_search(wwt_home: Pa
 @pytest.mark.parametrize("model", ["none", "no-such/model-384"])
 def test_vectors_of_another_model_stop_no_search(wwt_home: Path, model: str) -> None:
     claude(user("1", "점검 순서를 알려줘 md53"))
-    run()
+    read()
     (wwt_home / "config.toml").write_text(f'[embedding]\nmodel = "{model}"\n', encoding="utf-8")
     assert found("md53")
 

@@ -33,6 +33,11 @@ def run(*paths: Path, finished: bool = True, **wish: Any) -> Report:
     return archive(Home.open(), Wish(tuple(paths), finished=finished, **wish))
 
 
+def read(*paths: Path, finished: bool = True) -> Report:
+    """Archive without mining, where only what was said matters."""
+    return run(*paths, finished=finished, distil=False)
+
+
 def said(session: str = "S1", *, every: bool = False) -> list[tuple[str, str]]:
     """(role, text) of a session's own live turns, in order; with `every`, the abandoned and the shared ones too."""
     reader = Home.open().reader
