@@ -105,10 +105,8 @@ def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> B
     found = _waiting(desk, filters)
     with desk.database.transaction() as tx:
         entries = verdicts.by_candidate(tx)
-    done = []
-    for group in _by_document(found.items):
-        done += [_accept(desk, one, entries) for one in group]
-        promote.drop(desk.queue, group)
+    done = [_accept(desk, one, entries) for one in _repeated_first(found.items)]
+    promote.drop(desk.queue, found.items)
     if vault is not None:
         vault.sync()
     merged = sum(one.decided is not None and one.decided.action == Move.MERGE for one in done)
@@ -217,6 +215,21 @@ def _accept(desk: Desk, one: Waiting, entries: dict[str, str]) -> Done:
     if done.entry is not None:
         entries[one.item.id] = done.entry
     return done
+
+
+def _repeated_first(items: Sequence[Waiting]) -> list[Waiting]:
+    """The items in their order, but none before the one that it repeats: there would be no entry yet for it to join."""
+    by_id = {one.item.id: one for one in items}
+    placed: dict[str, Waiting] = {}
+    for one in items:
+        chain = {}
+        step: Waiting | None = one
+        while step is not None and step.item.id not in placed and step.item.id not in chain:
+            chain[step.item.id] = step
+            repeats = step.item.repeats
+            step = by_id.get(repeats.waiting or "") if repeats is not None and not repeats.supersedes else None
+        placed |= dict(reversed(chain.items()))
+    return list(placed.values())
 
 
 def _by_document(items: Sequence[Waiting]) -> Sequence[list[Waiting]]:

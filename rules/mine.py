@@ -18,7 +18,7 @@ from rules.patterns import patterns
 from rules.schema import Family, Guard, Loanword, Move, Rule, Tag
 from rules.sentences import Sentence, sentences
 from rules.solutions import solutions
-from rules.summary import LIMIT, cause_and_fix, line, plain, stated
+from rules.summary import LIMIT, cause_and_fix, granted, line, plain, settled, shortened, stated, told
 from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn, anchor
 
 
@@ -38,13 +38,18 @@ def load_rules(user: Path | None = None, cache: Path | None = None) -> tuple[Rul
 
 def mine(conversation: Conversation, ruleset: RuleSet, *, morphemes: Morphemes) -> list[Candidate]:
     """The findings of a session as candidates, in the order in which they were said. Reads user and assistant turns."""
-    lexicon = tags.lexicon(ruleset)
-    return [_candidate(finding, conversation, lexicon) for finding in findings(conversation, ruleset, morphemes)]
+    lexicon, reader = tags.lexicon(ruleset), Reader(morphemes)
+    found = _findings(conversation, ruleset, reader)
+    return [_candidate(finding, conversation, lexicon, reader) for finding in found]
 
 
 def findings(conversation: Conversation, ruleset: RuleSet, morphemes: Morphemes) -> list[Finding]:
     """What `mine` puts into words, with the cues it rests on."""
-    talk = dialogue(conversation, ruleset, Judge(ruleset, Reader(morphemes)))
+    return _findings(conversation, ruleset, Reader(morphemes))
+
+
+def _findings(conversation: Conversation, ruleset: RuleSet, reader: Reader) -> list[Finding]:
+    talk = dialogue(conversation, ruleset, Judge(ruleset, reader))
     return folded([*decisions(talk), *solutions(talk), *patterns(talk)])
 
 
@@ -78,8 +83,8 @@ def _explained(judgement: Judgement, judge: Judge) -> Explanation:
     )
 
 
-def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexicon) -> Candidate:
-    summary, detail = _summary(finding), _detail(finding)
+def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexicon, reader: Reader) -> Candidate:
+    summary, detail = _summary(finding, reader), _detail(finding)
     return Candidate(
         finding.type,
         summary,
@@ -93,17 +98,31 @@ def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexic
     )
 
 
-def _summary(finding: Finding) -> SafeText:
+def _summary(finding: Finding, reader: Reader) -> SafeText:
     if finding.type is EntryType.SOLUTION and finding.before:
         return cause_and_fix(finding.before[0].text, finding.core[0].text)
     core = finding.core[0]
     if finding.joint:
         return cause_and_fix(core.text, finding.core[1].text)
-    choice = stated(line(core.text, LIMIT)) if core.said.endswith("?") else line(core.text, LIMIT)
+    choice = _choice(finding, reader)
     reason = next((s for s in finding.after if s.turn == core.turn and s.place == core.place + 1), None)
     if finding.type is EntryType.DECISION and reason:
         return SafeText.joined(" — ", [choice, line(reason.text, max(20, LIMIT - 3 - len(choice)))])[:LIMIT]
     return choice
+
+
+def _choice(finding: Finding, reader: Reader) -> SafeText:
+    """The core as a statement; what was done instead, where the core only points at something."""
+    core = finding.core[0]
+    if finding.title:
+        return shortened(told(line(finding.title.text)), LIMIT)
+    text = line(core.text, len(core.text) + 1)
+    if finding.type is EntryType.DECISION:
+        asked = reader.predicates(core.said)
+        if core.said.endswith("?"):
+            text = stated(text)
+        text = granted(settled(text), core.said, asked[-1]) if asked and asked[-1].final else settled(text)
+    return shortened(text, LIMIT)
 
 
 def _detail(finding: Finding) -> SafeText:

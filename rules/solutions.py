@@ -100,8 +100,8 @@ def _cause_points(talk: Dialogue, judgement: Judgement, *, announced: bool) -> f
 def _undone(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
     """After the fix, still in the same exchange, a test failed, or the assistant saw that it had not helped."""
     at = finding.core[-1].turn
-    keys = {talk.turns[index].key for index in range(at, len(talk.turns))}
-    if any(fact.kind in ("test", "build") and not fact.ok and fact.after_turn in keys for fact in exchange.facts):
+    failed = {fact.after_turn for fact in exchange.facts if fact.kind in ("test", "build") and not fact.ok}
+    if failed and any(turn.key in failed for turn in talk.turns[at:]):
         return True
     return any(
         talk.judge.does(j.sentence, "refute")
@@ -124,7 +124,7 @@ def _refuted(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
             said = frozenset().union(*(words(j.sentence.text) for j in following.user[:3]))
             again = any(talk.judge.does(j.sentence, "again") for j in following.user[:2])
             next_ = following.number == exchange.number + 1
-            return bool(said & about) or (next_ and (len(said) <= 5 or again))
+            return len(said & about) >= (1 if next_ else 2) or (next_ and (len(said) <= 5 or again))
     return False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from rules.predicates import Predicate
 from rules.sentences import EMPHASIS
 from store.records import SafeText
 
@@ -47,6 +48,65 @@ def shortened(text: SafeText, limit: int) -> SafeText:
     return SafeText.joined("", [text[: at if at > 0 else limit - 1].rstrip(" ,;(—–"), SafeText("…")])
 
 
+_LEAD = re.compile(
+    r"^(?:(?:#?\d{1,2}[:,]?\s+(?=(?:yes|yeah|ok)\b))|(?:sorry|but|yep|yup|oh|fyi|btw|maybe|hmm|cool|nice|thanks|first|next|just|and|also|please"
+    r"|혹시|추가로|참고로|우선|일단|아참)\b[,.!:]*\s+"
+    r"|let'?s (?!not\b|(?:just )?not\b)(?:(?:just|also|simply|please|actually|now|then|go ahead and) )*"
+    r"|(?:can|could|would|will) (?:we|you) (?:(?:please|just|also|maybe|instead|then) )*"
+    r"|(?:I|we)(?:'d| would) (?:(?:also|really|just) )?(?:like|want|love) (?:(?:you|us) )?to (?:(?:just|also) )?"
+    r"|(?:I|we) (?:(?:also|really|just|now|still) )*(?:want|need) (?:(?:you|us) )?to (?:(?:just|also) )?"
+    r"|(?:I|we) (?:think|guess|believe) (?:that )?(?=we\b|you\b|the\b|it\b)|(?:we|you) should (?!not\b)(?:(?:just|also|probably) )*)",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"^(?:let'?s (?:just )?not |(?:I|we) (?:don'?t|do not) (?:want|need) (?:(?:you|us) )?to |(?:we|you) (?:should not|shouldn'?t) )",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(r"[\s,]+(?:please|thanks|thank you|ok|okay|right|부탁해|부탁해요|부탁드려요|부탁드립니다)[.!?]*$", re.IGNORECASE)
+_TELLER = re.compile(
+    r"^(?:let me|let's|I'll|I will|I need to|I'm going to|I have|I've|we've|we have|I|we) (?:(?:now|also|just|then|have|already) )*(?=[a-z])"
+)
+
+
+def settled(text: SafeText) -> SafeText:
+    """What was asked for, without the asking: "can we just use tabs?" gives "use tabs", "let's not cache it" "do not cache it"."""
+    text = text.rstrip("?？ ")
+    while (lead := _LEAD.match(text)) and len(text) - lead.end() >= 8:
+        text = text[lead.end() :]
+    if (tail := _TAIL.search(text)) and tail.start() >= 8:
+        text = text[: tail.start()]
+    refusal = _REFUSAL.match(text)
+    return SafeText.joined("", [SafeText("do not "), text[refusal.end() :]]) if refusal else text
+
+
+def told(text: SafeText) -> SafeText:
+    """A report without its teller: "Let me raise the limit" gives "raise the limit"."""
+    teller = _TELLER.match(text)
+    return text[teller.end() :] if teller and len(text) - teller.end() >= 12 else text
+
+
+_MARKS = ".!?~…。 "
+
+
+def granted(text: SafeText, said: str, ending: Predicate) -> SafeText:
+    """A Korean request as what was settled: 막아 주세요 gives 막기로 함, 쓰지 마세요 쓰지 않기로 함. `ending`: its last predicate."""
+    asked = said[ending.start :].rstrip(_MARKS)
+    shown = text.rstrip(_MARKS)
+    if ending.mood not in ("request", "forbid") or not asked or not shown.endswith(asked):
+        return text
+    before = shown[: len(shown) - len(asked)]
+    if causing := re.match(r"(.*(?:게|도록)) ?(?:끔 ?)?(?:해|하)", asked):
+        return SafeText.joined("", [before, shown[len(before) : len(before) + causing.end(1)], SafeText(" 하기로 함")])
+    if ending.negated:
+        kept = re.match(r"(.*지) ?(?:는 |도 )?(?:마|말|않)", asked)
+        return text if not kept else SafeText.joined(
+            "", [before, shown[len(before) : len(before) + kept.end(1)], SafeText(" 않기로 함")]
+        )
+    if ending.mood == "forbid" or not re.fullmatch("[가-힣]+", ending.lemma):
+        return text
+    return SafeText.joined("", [before, SafeText(ending.lemma + ending.voice + "기로 함")])
+
+
 _ASKS = re.compile(
     r"^(?:should|shall|could|can) (?:I|we) |^(?:want|do you want|would you like) (?:me|us) to |^how about (?:we )?|^what if we ",
     re.IGNORECASE,
@@ -71,7 +131,7 @@ _FINAL_L = "들걸달풀열돌늘줄길널밀팔알"
 def cause_and_fix(cause: SafeText, fix: SafeText) -> SafeText:
     """`cause → fix` within the limit; what one side leaves over the other may use."""
     room = LIMIT - 3
-    one, two = line(cause), line(fix)
+    one, two = line(cause), told(line(fix))
     if len(one) + len(two) > room:
         half = room // 2
         spare = max(0, half - len(one)), max(0, half - len(two))

@@ -104,7 +104,7 @@ def search(
     if as_json:
         emit(contract(results))
         return
-    _print(home, results, context)
+    _print(home, results, context, narrow=not everything)
 
 
 def why(
@@ -121,7 +121,7 @@ def why(
     if as_json:
         emit(contract(results))
         return
-    _print(home, results, 0, whole=True)
+    _print(home, results, 0, narrow=not everything)
 
 
 def _decisions_first(decided: Results, other: Results, limit: int) -> Results:
@@ -194,7 +194,7 @@ def _hit(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _print(home: Home, results: Results, context: int, *, whole: bool = False) -> None:
+def _print(home: Home, results: Results, context: int, *, narrow: bool) -> None:
     for notice in results.notices:
         warn(messages.text(notice))
     if not results.hits:
@@ -206,7 +206,7 @@ def _print(home: Home, results: Results, context: int, *, whole: bool = False) -
             _print_context(home, hit, context)
         say()
     say(dim(messages.text("search.scope", scope=results.scope, engines="+".join(results.engines))))
-    if len(results.hits) < FEW:
+    if len(results.hits) < FEW and narrow:
         tell("search.try_all")
 
 

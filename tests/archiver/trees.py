@@ -24,6 +24,12 @@ CHOICES = (
     ("Use SQLite instead of Redis for the {} queue.", "Done, the {} queue runs on SQLite now."),
     ("{} 큐는 Redis 대신 SQLite로 하자", "네, {} 큐를 SQLite로 구현했습니다."),
 )
+REPEATED = (
+    "알림 메일은 SES 대신 사내 릴레이 서버로 보내기로 하자",
+    "알림 메일은 SES 대신 사내 릴레이 서버로 보내기로 하자고요",
+    "알림 메일을 SES 대신 사내 릴레이 서버로 보내기로 하자",
+)
+"""One decision, said a little differently: when one is accepted, the others join it."""
 QUERIES = ("결제 중복 원인", "SQLite queue", "ERR_LOCK_7", "캐시를 데우는 배포", "허용 오차 60초")
 
 
@@ -32,6 +38,11 @@ def plant(folder: Path, sessions: int = 30) -> Path:
     for number in range(sessions - 2):
         _claude(number).write(folder, age_minutes=600 - number)
     _resumed().write(folder, age_minutes=30 + 60)
+    for number, words in enumerate(REPEATED):
+        again = Claude(f"{number:08x}-0000-4000-8000-0000000000aa", cwd="/home/u/project0", prefix=f"r{number}-")
+        again.say(words)
+        again.answer("네, 그렇게 구현했습니다.")
+        again.write(folder, age_minutes=80 + number)
     reset = OpenClaw("eeeeeeee-0000-4000-8000-00000000000e", cwd="/home/u/shop")
     reset.say("재시도 횟수는 3으로 고정하자")
     reset.answer("네, 재시도 횟수를 3으로 고정했습니다.")
