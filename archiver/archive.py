@@ -346,7 +346,9 @@ def _adopt(home: Home, report: Report) -> None:
     notes = (note for note in written.parent.parent.glob("*/*.md") if note.is_file())
     if any(note.stat().st_mtime_ns > since for note in notes):
         synced = home.vault.sync()
-        report.unreadable += [{"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in synced.broken]
+        report.unreadable += [
+            {"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in synced.broken
+        ]
         report.notices += embed(home)[1]
 
 

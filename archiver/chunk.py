@@ -24,11 +24,17 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _EMPTY = SafeText("")
 
 
-def chunk_turns(turns: Sequence[Turn]) -> list[Piece]:
-    """Chunks of consecutive turns of one session, in order. Every character said is in at least one of them."""
+def chunk_turns(turns: Sequence[Turn], from_ord: int = 0) -> list[Piece]:
+    """Chunks of consecutive turns of one session, in order. Every character said is in at least one of them.
+
+    The first begins at turn `from_ord`. Turns before it are in none: they say what the first one answers.
+    """
     speech = [turn for turn in turns if _kind(turn) == "speech"]
-    aside = [turn for turn in turns if _kind(turn) != "speech"]
-    return [*_windows(speech), *(piece for turn in aside for piece in _long(turn, _kind(turn), _EMPTY))]
+    aside = [turn for turn in turns if _kind(turn) != "speech" and turn.ord >= from_ord]
+    return [
+        *_windows(speech, sum(turn.ord < from_ord for turn in speech)),
+        *(piece for turn in aside for piece in _long(turn, _kind(turn), _EMPTY)),
+    ]
 
 
 def _kind(turn: Turn) -> str:
@@ -37,8 +43,7 @@ def _kind(turn: Turn) -> str:
     return turn.role.value if turn.role in (Role.TOOL, Role.SUBAGENT) else "speech"
 
 
-def _windows(turns: list[Turn]) -> Iterator[Piece]:
-    start = 0
+def _windows(turns: list[Turn], start: int) -> Iterator[Piece]:
     while start < len(turns):
         if len(turns[start].text) > LIMIT:
             yield from _long(turns[start], "speech", _asked(turns, start))

@@ -55,7 +55,9 @@ class Home:
             for name in ("staging", "vault", "index", "inbox", "rules", "backups", "log"):
                 (self.root / name).mkdir(exist_ok=True, mode=0o700)
         except OSError as error:
-            raise WwtError("home.cannot_make", path=error.filename or self.root, reason=error.strerror or error) from error
+            raise WwtError(
+                "home.cannot_make", path=error.filename or self.root, reason=error.strerror or error
+            ) from error
         if revision_on_disk(self.database_path) != REVISION:
             import migrations  # noqa: PLC0415  Alembic costs 0.4 s; only a database that is behind pays it
 

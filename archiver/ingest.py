@@ -160,7 +160,11 @@ class _Filing:
                         self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), self.change
                     )
             case Outcome():
-                names = {"key": self._id(event.key), "after_turn": self._id(event.after), "label": self.redact(event.label)}
+                names = {
+                    "key": self._id(event.key),
+                    "after_turn": self._id(event.after),
+                    "label": self.redact(event.label),
+                }
                 self.facts.append({**names, "kind": event.kind, "ok": int(event.ok), "time": event.time})
             case Title():
                 self.titles.append(event)
@@ -294,8 +298,7 @@ def rechunk(tx: Connection, session_id: int, change: sessions.Change) -> int:
     start = _restart(tx, session_id, first or 1)
     old = chunks.of_session(tx, session_id, from_ord=start)
     context = sessions.last_prompt_before(tx, session_id, start)
-    pieces = [piece for piece in chunk_turns(sessions.turns_from(tx, session_id, context)) if piece.first_ord >= start]
-    return chunks.replace(tx, session_id, old, pieces)
+    return chunks.replace(tx, session_id, old, chunk_turns(sessions.turns_from(tx, session_id, context), start))
 
 
 def _restart(tx: Connection, session_id: int, first: int) -> int:

@@ -220,12 +220,12 @@ def _accept(desk: Desk, one: Waiting, entries: dict[str, str]) -> Done:
 def _repeated_first(items: Sequence[Waiting]) -> list[Waiting]:
     """The items in their order, but none before the one that it repeats: there would be no entry yet for it to join."""
     by_id = {one.item.id: one for one in items}
-    placed: dict[str, Waiting] = {}
+    placed: dict[int, Waiting] = {}
     for one in items:
-        chain = {}
+        chain: dict[int, Waiting] = {}
         step: Waiting | None = one
-        while step is not None and step.item.id not in placed and step.item.id not in chain:
-            chain[step.item.id] = step
+        while step is not None and id(step) not in placed and id(step) not in chain:
+            chain[id(step)] = step
             repeats = step.item.repeats
             step = by_id.get(repeats.waiting or "") if repeats is not None and not repeats.supersedes else None
         placed |= dict(reversed(chain.items()))

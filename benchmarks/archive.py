@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import json
 import os
 import pstats
 import subprocess
@@ -22,7 +23,7 @@ from typing import Any
 from archiver import ingest
 from archiver.archive import Wish, archive
 from archiver.home import Home
-from benchmarks.transcripts import records, sessions, write
+from benchmarks.transcripts import sessions, write
 
 CODE = "from archiver.cli.main import run; run()"
 
@@ -97,13 +98,22 @@ def command(home: Path, *arguments: str) -> float:
     return time.perf_counter() - began
 
 
+def append(path: Path, words: str) -> None:
+    """Another prompt behind the last record."""
+    with path.open("rb") as file:
+        file.seek(-1_000_000, os.SEEK_END)
+        last = json.loads(file.readlines()[-1])
+    message = {"role": "user", "content": words}
+    row = {**last, "type": "user", "message": message, "parentUuid": last["uuid"], "uuid": f"late-{last['uuid']}"}
+    with path.open("ab") as file:
+        file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+
+
 def growth(folder: Path, megabytes: int) -> None:
     """One more turn in a large session: what it costs must not depend on the session."""
     path = write(folder / "large" / "99999999-0000-4000-8000-000000000001.jsonl", megabytes << 20, seed=7)
     archived([path], distil=False)
-    line = next(records("99999999-0000-4000-8000-0000000000ff", 9, "/home/user/project"))
-    with path.open("ab") as file:
-        file.write(line.replace(b"0000000000ff", b"000000000001"))
+    append(path, "그 오류는 왜 다시 났나요?")
     report, watch, seconds = archived([path], distil=False)
     stages = ", ".join(f"{stage} {spent:.2f}" for stage, spent in watch.seconds.items())
     print(

@@ -53,5 +53,5 @@ def _run(path: Path) -> None:
         config.attributes["path"] = path
         try:
             command.upgrade(config, REVISION)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise translated(error, path) from error

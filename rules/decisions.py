@@ -230,6 +230,8 @@ def _answered(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
     question, answer = before.assistant[-1].sentence, exchange.user[0].sentence
     if not question.said.endswith("?") or talk.judge.does(question, "idle") or answer.said.endswith("?"):
         return
+    if dangles(question.said):
+        return
     if talk.judge.does(answer, "unsure", "object", "refute", "agree", "confirm"):
         return
     adopted = _adoption(talk, exchange, answer)

@@ -15,6 +15,12 @@ from store.records import DecidedBy, EntryType
 _COMPLETE = re.compile(r"[.!。]\W*$|(?:다|요|음|함|임|됨|필수|금지)\W*$")
 """A sentence of its own, not a heading or a scrap of a list."""
 
+_HERE = re.compile(
+    r"(?:this|these|that|those) (?:function|method|files?|tests?|code|variable|component|change|error|issue|class|line|commit|branch|session)\b|해당 ",
+    re.IGNORECASE,
+)
+"""Begins with a thing of this session: no general statement."""
+
 FACT = 1.09
 """Points a fact that an assistant states must have; what a user lays down needs `ENOUGH`."""
 
@@ -43,7 +49,7 @@ def _pattern(exchange: Exchange, judgement: Judgement, *, failed: bool) -> Itera
         return
     if sentence.kind == "table" or (part == "fact" and judgement.worth("decision", "request") >= 0.7):
         return
-    if dangles(sentence.said):
+    if dangles(sentence.said) or _HERE.match(sentence.said):
         return
     if not user and (judgement.worth("solution", "cause") >= ENOUGH or not _COMPLETE.search(sentence.text)):
         return

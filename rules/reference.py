@@ -20,6 +20,16 @@ _ENGLISH = re.compile(
     r"|edge cases?|cases|issues|changes|comment|suggestion|branch|step|task)\b",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(
+    r"^(?:(?:ok(?:ay)?|yes|yeah|sure|good (?:point|call|catch|idea)|got it|you'?re right|understood|makes sense|done)[\s,.!:—–-]+)+",
+    re.IGNORECASE,
+)
+_SUBJECTLESS = re.compile(
+    r"^(?:and |but |also |so |it )*(?:should|must|shouldn't|mustn't|needs? to|has to|ought to) (?:not )?(?:be|have|use|do|go|stay|look|match)\b"
+    r"|.*\bfor #?\d{1,2}(?=\s*(?:$|[,.:]|(?:we|you|i|let's|drop|use|keep|go|do|both)\b))",
+    re.IGNORECASE,
+)
+"""A requirement of nothing, "should be red", or of an item by its number alone, "drop both for 1"."""
 _EMPTY_IT = re.compile(
     r"\bit(?:'s| is| was| would be)? (?:simple|short|minimal|clean|possible|clear|easy|easier|important|better|fine|best|necessary|ok|hard|harder|makes sense|turns out|seems)\b",
     re.IGNORECASE,
@@ -43,6 +53,9 @@ _VERBS = re.compile(
 @lru_cache(maxsize=4096)
 def dangles(said: str) -> bool:
     """A pronoun stands for something that no earlier clause of the sentence names."""
+    said = _ASIDE.sub("", said)
+    if _SUBJECTLESS.match(said):
+        return True
     for match in _ENGLISH.finditer(said):
         if not _EMPTY_IT.match(said, match.start()) and not _named_before(said[: match.start()]):
             return True

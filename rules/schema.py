@@ -235,19 +235,26 @@ class Move(Reading):
 
 
 class Tag(Record):
-    """A tag with the other names it goes by, in both languages. `broad` tags (code, test) rank last."""
+    """A tag with the other names it goes by, in both languages.
+
+    kinds: names that are tags themselves, the tag beside them: sqlite is a database. statements: patterns, in their
+    own case, that show the tag at work: `SELECT ... FROM` is sql. `broad` tags (code, test) stand only where no other does.
+    """
 
     section: ClassVar[str] = "tags"
     files: ClassVar[tuple[str, ...]] = ("tags.yaml",)
 
     names: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    statements: tuple[Regex, ...] = ()
     broad: bool = False
 
 
 class Loanword(Record):
-    """A word written in both scripts: 캐시, cache. `id` is the Latin form."""
+    """A word written in both scripts: 버퍼, buffer. `id` is the Latin form. `broad` as for tags."""
 
     section: ClassVar[str] = "loanwords"
     files: ClassVar[tuple[str, ...]] = ("loanwords.yaml",)
 
     ko: tuple[str, ...] = Field(min_length=1)
+    broad: bool = False

@@ -38,7 +38,9 @@ def solutions(talk: Dialogue) -> Iterator[Finding]:
             waiting = causes[-WAITING:]
             continue
         found = [
-            f for f in _solved(talk, exchange, causes) if not (_undone(talk, exchange, f) or _refuted(talk, exchange, f))
+            f
+            for f in _solved(talk, exchange, causes)
+            if not (_undone(talk, exchange, f) or _refuted(talk, exchange, f))
         ]
         used = {id(sentence) for finding in found for sentence in finding.before}
         waiting = [c for c in causes if id(c.judgement.sentence) not in used and exchange.number - c.exchange < 2][

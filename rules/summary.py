@@ -16,6 +16,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x1f\x7f-\x9f\u202a-\u
 _OPENING = re.compile(
     r"^(?:[^\w가-힣`\[(\"'“‘<@$.\-/]+"
     r"|(?:아|어|그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
+    r"|(?:good (?:point|call|catch|idea)|got it|you'?re right|understood|makes sense)\s*[,.!:—–-]+\s*|(?:fyi|note|btw)[,:]? that\s+"
     r"|(?:ok(?:ay)?|yes|yeah|yep|sure|no|also|and|so|now|well|great|good|perfect|actually|hmm|then|right|alright|please)[,.!:]*\s+"
     r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary|이유는|이유)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*|이유는\s+|왜냐하면\s+|because\s+"
     r"|\(?\d{1,2}[.)]\s+)",
@@ -52,6 +53,9 @@ _LEAD = re.compile(
     r"^(?:(?:#?\d{1,2}[:,]?\s+(?=(?:yes|yeah|ok)\b))|(?:sorry|but|yep|yup|oh|fyi|btw|maybe|hmm|cool|nice|thanks|first|next|just|and|also|please"
     r"|혹시|추가로|참고로|우선|일단|아참)\b[,.!:]*\s+"
     r"|let'?s (?!not\b|(?:just )?not\b)(?:(?:just|also|simply|please|actually|now|then|go ahead and) )*"
+    r"|(?:read|look at|check out|see|review|learn about) [^,;]{3,80}(?:[,;] (?:and )?(?:then )?|\s+and then )(?=\w)"
+    r"|(?:I'd|I would) (?:suggest|recommend|propose|say|go with) (?:(?:that|to|we|just) )*|(?:my )?(?:recommendation|suggestion)(?: is| was|:) (?:to )?"
+    r"|here'?s what I(?:'d| would)? (?:propose|suggest|recommend) for |(?:fastest|simplest|easiest|best|recommended)(?: option| fix)?: "
     r"|(?:can|could|would|will) (?:we|you) (?:(?:please|just|also|maybe|instead|then) )*"
     r"|(?:I|we)(?:'d| would) (?:(?:also|really|just) )?(?:like|want|love) (?:(?:you|us) )?to (?:(?:just|also) )?"
     r"|(?:I|we) (?:(?:also|really|just|now|still) )*(?:want|need) (?:(?:you|us) )?to (?:(?:just|also) )?"
@@ -62,7 +66,9 @@ _REFUSAL = re.compile(
     r"^(?:let'?s (?:just )?not |(?:I|we) (?:don'?t|do not) (?:want|need) (?:(?:you|us) )?to |(?:we|you) (?:should not|shouldn'?t) )",
     re.IGNORECASE,
 )
-_TAIL = re.compile(r"[\s,]+(?:please|thanks|thank you|ok|okay|right|부탁해|부탁해요|부탁드려요|부탁드립니다)[.!?]*$", re.IGNORECASE)
+_TAIL = re.compile(
+    r"[\s,]+(?:please|thanks|thank you|ok|okay|right|부탁해|부탁해요|부탁드려요|부탁드립니다)[.!?]*$", re.IGNORECASE
+)
 _TELLER = re.compile(
     r"^(?:let me|let's|I'll|I will|I need to|I'm going to|I have|I've|we've|we have|I|we) (?:(?:now|also|just|then|have|already) )*(?=[a-z])"
 )
@@ -79,8 +85,15 @@ def settled(text: SafeText) -> SafeText:
     return SafeText.joined("", [SafeText("do not "), text[refusal.end() :]]) if refusal else text
 
 
+_UNFINISHED = re.compile(
+    r"\s+(?:by (?:\w+ing)?|as follows|like this|like so|with|to|아래와 같이|다음과 같이)[:\s]*$", re.IGNORECASE
+)
+
+
 def told(text: SafeText) -> SafeText:
     """A report without its teller: "Let me raise the limit" gives "raise the limit"."""
+    if (rest := _UNFINISHED.search(text)) and rest.start() >= 12:
+        text = text[: rest.start()]
     teller = _TELLER.match(text)
     return text[teller.end() :] if teller and len(text) - teller.end() >= 12 else text
 
@@ -99,8 +112,10 @@ def granted(text: SafeText, said: str, ending: Predicate) -> SafeText:
         return SafeText.joined("", [before, shown[len(before) : len(before) + causing.end(1)], SafeText(" 하기로 함")])
     if ending.negated:
         kept = re.match(r"(.*지) ?(?:는 |도 )?(?:마|말|않)", asked)
-        return text if not kept else SafeText.joined(
-            "", [before, shown[len(before) : len(before) + kept.end(1)], SafeText(" 않기로 함")]
+        return (
+            text
+            if not kept
+            else SafeText.joined("", [before, shown[len(before) : len(before) + kept.end(1)], SafeText(" 않기로 함")])
         )
     if ending.mood == "forbid" or not re.fullmatch("[가-힣]+", ending.lemma):
         return text

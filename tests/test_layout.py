@@ -17,7 +17,9 @@ def sources() -> list[Path]:
 
 
 def holding(pattern: str, *, but: str) -> list[str]:
-    found = [path.relative_to(ROOT).as_posix() for path in sources() if re.search(pattern, path.read_text(encoding="utf-8"))]
+    found = [
+        path.relative_to(ROOT).as_posix() for path in sources() if re.search(pattern, path.read_text(encoding="utf-8"))
+    ]
     return [name for name in found if not re.match(but, name)]
 
 
@@ -53,7 +55,20 @@ def test_safe_text_is_minted_by_redaction_by_reading_back_and_where_a_reason_is_
 
 
 def test_the_top_level_is_what_was_agreed() -> None:
-    wanted = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "archiver", "store", "migrations", "staging", "tests", "rules", "benchmarks", "docs"}
+    wanted = {
+        "pyproject.toml",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "archiver",
+        "store",
+        "migrations",
+        "staging",
+        "tests",
+        "rules",
+        "benchmarks",
+        "docs",
+    }
     import subprocess
 
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
@@ -64,8 +79,14 @@ def test_the_top_level_is_what_was_agreed() -> None:
 
 
 def test_every_package_is_in_the_wheel() -> None:
-    declared = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"])
-    found = {path.parent.relative_to(ROOT).as_posix().replace("/", ".") for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")}
+    declared = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    )
+    found = {
+        path.parent.relative_to(ROOT).as_posix().replace("/", ".")
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    }
     assert declared == found
 
 

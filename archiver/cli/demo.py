@@ -60,6 +60,9 @@ def _step(key: str, *arguments: str) -> None:
 
     say()
     tell(key)
-    shown = " ".join(SESSIONS if Path(word).is_dir() and word != FOLDER else f"'{word}'" if " " in word else word for word in arguments)
+    shown = " ".join(
+        SESSIONS if Path(word).is_dir() and word != FOLDER else f"'{word}'" if " " in word else word
+        for word in arguments
+    )
     say(accent(f"$ wwt {shown}"))
     app(list(arguments), standalone_mode=False)

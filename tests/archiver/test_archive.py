@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -88,6 +89,28 @@ def test_growth_changes_only_the_last_chunks(tmp_path: Path) -> None:
     after = {row["id"] for row in Home.open().reader.rows("SELECT id FROM chunk")}
     assert len(before - after) <= 2
     assert report.chunks_embedded <= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_growth_record_by_record_gives_the_chunks_of_reading_at_once(tmp_path: Path, seed: int) -> None:
+    chance, made = random.Random(seed), Claude()
+    for number in range(24):
+        words = f"말 {number} " + "가나다 마바사 " * chance.choice((1, 5, 15, 40, 90))
+        chance.choice((made.say, made.answer))(words)
+        if chance.random() < 0.2:
+            made.tool("Bash", {"command": "pytest"}, f"E   Error {number}", failed=True)
+        made.write(tmp_path / "in")
+        archive(Home.open(tmp_path / "grown"), Wish((tmp_path / "in",), distil=False))
+    archive(Home.open(tmp_path / "whole"), Wish((tmp_path / "in",), distil=False))
+    columns = "first_ord, last_ord, part, role, heading, text"
+    grown, whole = (
+        [
+            tuple(row)
+            for row in Home.open(tmp_path / home).reader.rows(f"SELECT {columns} FROM chunk ORDER BY {columns}")
+        ]
+        for home in ("grown", "whole")
+    )
+    assert grown == whole
 
 
 def test_one_bad_record_and_one_bad_file_cost_nothing_else(tmp_path: Path) -> None:

@@ -68,3 +68,11 @@ def test_asides_never_share_a_chunk_with_speech() -> None:
         ("tool", 2, 2),
         ("abandoned", 3, 3),
     }
+
+
+@given(TEXTS)
+def test_starting_where_a_window_starts_gives_the_rest_of_the_windows(texts: list[str]) -> None:
+    said = turns(*texts)
+    whole = chunk_turns(said)
+    for start in {piece.first_ord for piece in whole}:
+        assert chunk_turns(said, start) == [piece for piece in whole if piece.first_ord >= start]

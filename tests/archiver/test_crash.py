@@ -43,7 +43,9 @@ def reviewed(
 ) -> tuple[dict[str, Any], int]:
     home = copied(clean[0], tmp_path_factory.mktemp("reviewed") / "wwt")
     steps = processes.steps("review", "--accept-all", "--all", "--yes", home=home)
-    return state(home), steps
+    held = state(home)
+    assert {outcome for _, outcome, _ in held["verdicts"]} == {"accepted", "merged"}
+    return held, steps
 
 
 def instants(total: int, count: int, salt: str) -> list[int]:
