@@ -95,8 +95,8 @@ def sit(
     return tally, found.broken
 
 
-def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> Batch:
-    """Accept everything under the filters, each as its own commit.
+def accept_all(desk: Desk, filters: Filters, *, limit: int | None = None, vault: Vault | None = None) -> Batch:
+    """Accept everything under the filters, or the best `limit` of it, each as its own commit.
 
     What merely repeats an entry joins it, as it would one at a time; what states something else becomes an entry too.
     """
@@ -105,8 +105,9 @@ def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> B
     found = _waiting(desk, filters)
     with desk.database.transaction() as tx:
         entries = verdicts.by_candidate(tx)
-    done = [_accept(desk, one, entries) for one in _repeated_first(found.items)]
-    promote.drop(desk.queue, found.items)
+    chosen = found.items[:limit]
+    done = [_accept(desk, one, entries) for one in _repeated_first(chosen)]
+    promote.drop(desk.queue, chosen)
     if vault is not None:
         vault.sync()
     merged = sum(one.decided is not None and one.decided.action == Move.MERGE for one in done)
@@ -114,12 +115,12 @@ def accept_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> B
     return Batch(accepted=accepted, merged=merged, broken=found.broken)
 
 
-def reject_all(desk: Desk, filters: Filters, *, vault: Vault | None = None) -> Batch:
-    """Reject everything under the filters, each as its own commit."""
+def reject_all(desk: Desk, filters: Filters, *, limit: int | None = None, vault: Vault | None = None) -> Batch:
+    """Reject everything under the filters, or the best `limit` of it, each as its own commit."""
     settle(desk.queue, _lookup(desk))
     found = _waiting(desk, filters)
     done = []
-    for group in _by_document(found.items):
+    for group in _by_document(found.items[:limit]):
         done += [promote.commit(desk, one, Move.REJECT) for one in group]
         promote.drop(desk.queue, group)
     if vault is not None:

@@ -65,7 +65,7 @@ def review(
     if rejected or take_back:
         _rejected(home, take_back, as_json=as_json)
     elif accept_all or reject_all:
-        _batch(home, filters, accept=accept_all, yes=yes, as_json=as_json)
+        _batch(home, filters, limit, accept=accept_all, yes=yes, as_json=as_json)
     elif list_them or as_json:
         _list(home, filters, limit, as_json=as_json)
     else:
@@ -118,13 +118,13 @@ def _warn_broken(found: Sequence[Broken]) -> None:
         warn(one_line(f"{broken.path}:{broken.line}: {broken.reason}"))
 
 
-def _batch(home: Home, filters: Filters, *, accept: bool, yes: bool, as_json: bool) -> None:
+def _batch(home: Home, filters: Filters, limit: int | None, *, accept: bool, yes: bool, as_json: bool) -> None:
     from archiver import review as flow  # noqa: PLC0415
 
-    total = flow.list_waiting(home.desk, filters, limit=0).total
+    total = len(flow.list_waiting(home.desk, filters, limit=limit).rows)
     if total and not yes and not _confirmed("review.confirm_accept" if accept else "review.confirm_reject", total):
         return
-    done = (flow.accept_all if accept else flow.reject_all)(home.desk, filters, vault=home.vault)
+    done = (flow.accept_all if accept else flow.reject_all)(home.desk, filters, limit=limit, vault=home.vault)
     _embed(home)
     if as_json:
         emit(
