@@ -13,6 +13,7 @@ from rules.sentences import CODE, QUOTED
 
 Morphemes = Callable[[str], Sequence[Morph]]
 
+_CLOSING_ASIDE = re.compile(r"(?<=[가-힣.!?])\s*\([^()]{1,120}\)\.?$")
 _HANGUL = re.compile("[가-힣]")
 _LATIN = re.compile(rf"(?!{CODE}|{QUOTED})[a-zA-Z]+")
 
@@ -33,10 +34,12 @@ class Reader:
         self._known: dict[str, tuple[Predicate, ...]] = {}
 
     def predicates(self, said: str) -> tuple[Predicate, ...]:
-        known = self._known.get(said)
+        known, whole = self._known.get(said), said
         if known is None:
+            # An aside in brackets after the verb does not end the sentence.
+            said = _CLOSING_ASIDE.sub("", said) if said.endswith((")", ").")) else said
             asks = said.rstrip(" )\"'").endswith(("?", "？"))
-            known = self._known[said] = predicates(self._morphemes(said), asks=asks) if _HANGUL.search(said) else ()
+            known = self._known[whole] = predicates(self._morphemes(said), asks=asks) if _HANGUL.search(said) else ()
         return known
 
 

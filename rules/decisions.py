@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rules.cues import languages
 from rules.dialogue import LONG, SHORT, Dialogue, Exchange, agreed, chosen, options
 from rules.finding import ENOUGH, Finding
 from rules.judge import Judgement
@@ -12,6 +13,8 @@ from rules.reference import dangles
 from rules.sentences import Sentence
 from store.records import DecidedBy, EntryType
 
+FIXED = 0.9
+"""Points of a plain report of a change."""
 REQUEST = 0.89
 """Points a request must have, that it was carried out included."""
 
@@ -48,14 +51,17 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
             continue
         title = None
         if dangles(sentence.said):
-            if adopted is None or not _stands_alone(adopted):
+            if adopted is None or not _stands_alone(adopted) or not _tells_of(talk, sentence, adopted):
                 continue
             title = adopted
         yield Finding(
             EntryType.DECISION,
             judgement.rule("decision", part) if ("decision", part) in judgement.hits else "decision",
             (sentence,),
-            after=(*_reason(talk, exchange.user, judgement), *((adopted,) if adopted else ())),
+            after=(
+                *_reason(talk, exchange.user, judgement),
+                *((adopted,) if adopted and _answers_to(sentence, adopted) else ()),
+            ),
             points=points + (0.3 if adopted else 0),
             decided_by=DecidedBy.USER,
             cues=(*judgement.cues("decision", "choice"), *judgement.cues("decision", "request")),
@@ -65,8 +71,22 @@ def _choices(talk: Dialogue, exchange: Exchange) -> Iterator[Finding]:
         )
 
 
+def _answers_to(choice: Sentence, adopted: Sentence) -> bool:
+    """The report speaks of the choice, or is no more than "done"; one about other matters proves nothing to a reader."""
+    about = words(adopted.text)
+    return len(about) < 2 or bool(about & words(choice.text)) or languages(choice.said) != languages(adopted.said)
+
+
+def _tells_of(talk: Dialogue, request: Sentence, adopted: Sentence) -> bool:
+    """The report takes up a word of the request, or is about nothing but a change."""
+    if any(hit.reading.id == "prediction" for hit in talk.judge.guards(adopted)):
+        return False
+    shared = words(request.text) & words(adopted.text)
+    return bool(shared) or talk.judge.judge(adopted).worth("solution", "fix") >= FIXED
+
+
 def _stands_alone(adopted: Sentence) -> bool:
-    """What was done is told well enough to be the title of a request that only points: "make it like that again"."""
+    """What was done is told well enough to be the title of a request that only points: "turn it back"."""
     about = words(adopted.text)
     return len(about) >= 3 and not adopted.said.endswith((":", "：")) and not dangles(adopted.said)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _WORD = re.compile(r"[A-Za-z_][\w./-]*[\w]|[가-힣]{2,}|\d+")
 _PARTICLES = re.compile(
@@ -26,6 +27,7 @@ _COMMON = frozenset(
 """Words that tell nothing about what a sentence is about."""
 
 
+@lru_cache(maxsize=8192)
 def words(text: str) -> frozenset[str]:
     """The words of a text that can tell what it is about, Korean particles taken off."""
     found = set()

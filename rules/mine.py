@@ -119,7 +119,7 @@ def _choice(finding: Finding, reader: Reader) -> SafeText:
     text = line(core.text, len(core.text) + 1)
     if finding.type is EntryType.DECISION:
         asked = reader.predicates(core.said)
-        if core.said.endswith("?"):
+        if core.said.endswith("?") or core.role is Role.ASSISTANT:
             text = stated(text)
         text = granted(settled(text), core.said, asked[-1]) if asked and asked[-1].final else settled(text)
     return shortened(text, LIMIT)

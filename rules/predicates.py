@@ -264,6 +264,7 @@ class _Reader:
             return False
         if after in ("듯", "듯하", "모양", "지") and form in ("ᆯ", "는", "ᆫ", "은"):
             self.marks.add("seems")
+            self.at += after in ("듯", "모양")
             return False
         if after == "때문":
             self.marks.add("because")

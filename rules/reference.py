@@ -29,7 +29,7 @@ _SUBJECTLESS = re.compile(
     r"|.*\bfor #?\d{1,2}(?=\s*(?:$|[,.:]|(?:we|you|i|let's|drop|use|keep|go|do|both)\b))",
     re.IGNORECASE,
 )
-"""A requirement of nothing, "should be red", or of an item by its number alone, "drop both for 1"."""
+"""A requirement of nothing, "should be red", or of an item by its number alone, "for 3 keep the old name"."""
 _EMPTY_IT = re.compile(
     r"\bit(?:'s| is| was| would be)? (?:simple|short|minimal|clean|possible|clear|easy|easier|important|better|fine|best|necessary|ok|hard|harder|makes sense|turns out|seems)\b",
     re.IGNORECASE,
@@ -40,12 +40,13 @@ _CLAUSE = re.compile(
 )
 _KOREAN = re.compile(
     r"(?<![가-힣])(?:(?:이|그|저|요)(?:거|걸|건|게|것)(?:은|이|을|도|만|들|로|으로)?|(?:이|그|저)렇게|이대로|여기|거기|이쪽|그쪽|이런 식|그런 식"
-    r"|(?:이|그|위|아래)(?:의)? ?(?:부분|방식|방법|내용|문제|작업|상태|방향|화면|현상|것|사항|경우|계획|제안)|방금|아까|나머지)(?=[\s가-힣.,!?]|$)"
+    r"|(?:이|그|위|아래)(?:의)? ?(?:부분|방식|방법|내용|문제|작업|상태|방향|현상|것|사항|경우|계획|제안)|방금|아까|나머지)(?=[\s가-힣.,!?]|$)"
 )
 _VERBS = re.compile(
     r"\b(?:make|do|add|use|keep|put|set|let|get|have|want|need|like|document|update|change|remove|drop|call|say|said|please|maybe"
     r"|just|also|only|yes|yeah|ok|okay|sure|now|again|here|there|can|could|should|would|will|must|might|may|about|why|how|what|which|who"
-    r"|think|know|see|look|try|move|leave|turn|give|take|show|start|stop|merge|close|fix|first|more|some|any|one|actually|really|still|always|never)\b",
+    r"|think|know|see|look|try|move|leave|turn|give|take|show|start|stop|merge|close|fix|first|more|some|any|one|actually|really|still|always|never"
+    r"|docs?|documentation|comments?|notes?|tests?|section|message)\b",
     re.IGNORECASE,
 )
 
@@ -67,4 +68,4 @@ def _named_before(before: str) -> bool:
     if CODE in before:
         return True
     ends = [match.start() for match in _CLAUSE.finditer(before)]
-    return bool(ends) and bool(words(_VERBS.sub(" ", before[: ends[-1]])))
+    return bool(ends) and any(not word.isdigit() for word in words(_VERBS.sub(" ", before[: ends[-1]])))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from rules.cues import languages
 from rules.dialogue import SHORT, Dialogue, Exchange, confirmed, refuted
 from rules.finding import ENOUGH, Finding
 from rules.judge import Judgement
@@ -92,11 +93,12 @@ def _cause_points(talk: Dialogue, judgement: Judgement, *, announced: bool) -> f
     sentence, points = judgement.sentence, judgement.worth("solution", "cause")
     if points:
         return points + (0.3 if talk.judge.heads(sentence, "trouble-heading") else 0.0)
-    if talk.judge.guards(sentence) or talk.judge.does(sentence, "adopt") or len(sentence.said) <= 25:
+    listed = sentence.kind == "list" and talk.judge.heads(sentence, "cause-heading")
+    if len(sentence.said) <= 25 or not (listed or announced):
         return 0.0
-    if sentence.kind == "list" and talk.judge.heads(sentence, "cause-heading"):
-        return 0.7
-    return 0.6 if announced else 0.0
+    if talk.judge.guards(sentence) or talk.judge.does(sentence, "adopt"):
+        return 0.0
+    return 0.7 if listed else 0.6
 
 
 def _undone(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
@@ -120,13 +122,11 @@ def _refuted(talk: Dialogue, exchange: Exchange, finding: Finding) -> bool:
     """The user's next words say that it still fails, and speak of this or of nothing in particular."""
     about = frozenset().union(*(words(s.text) for s in finding.sentences))
     for following in talk.exchanges[exchange.number + 1 : exchange.number + 1 + LATER]:
-        if confirmed(following, talk.judge):
-            return False
         if refuted(following, talk.judge):
             said = frozenset().union(*(words(j.sentence.text) for j in following.user[:3]))
             again = any(talk.judge.does(j.sentence, "again") for j in following.user[:2])
             next_ = following.number == exchange.number + 1
-            return len(said & about) >= (1 if next_ else 2) or (next_ and (len(said) <= 5 or again))
+            return len(said & about) >= (1 if next_ or again else 2) or (next_ and (len(said) <= 5 or again))
     return False
 
 
@@ -169,7 +169,10 @@ def _solved(talk: Dialogue, exchange: Exchange, causes: list[_Cause]) -> Iterato
         by_user = sentence.role == "user"
         for points, cause in fitting:
             pairs.append((points, _solution(judgement, (cause,), points - 1, exchange, part="fix", by_user=by_user)))
-        if not fitting and (problem := _reported(exchange, judgement, fix, report)):
+        if by_user and not fitting and (told := _told_before(exchange, judgement)):
+            found = _solution(judgement, (told,), fix + proof, exchange, part="fix", by_user=True)
+            pairs.append((1.0 + fix, found))
+        elif not fitting and (problem := _reported(exchange, judgement, fix, report)):
             found = _solution(judgement, (problem,), fix + proof, exchange, part="fix", by_user=False)
             pairs.append((0.6 + fix, found))
     kept = 0
@@ -204,8 +207,9 @@ def _beside(talk: Dialogue, exchange: Exchange) -> list[_Cause]:
         plain = (
             not first.worth("solution", "cause") and not first.worth("solution", "fix") and len(words(one.text)) >= 2
         )
-        reports = talk.judge.guards(one) or talk.judge.does(one, "adopt")
-        if explains and plain and second.worth("solution", "fix") >= 0.9 and not reports:
+        if not (explains and plain and second.worth("solution", "fix") >= 0.9):
+            continue
+        if not talk.judge.guards(one) and not talk.judge.does(one, "adopt"):
             found.append(_Cause(first, 0.6, exchange.number))
     return found
 
@@ -220,7 +224,7 @@ def _trouble(talk: Dialogue, exchange: Exchange) -> bool:
 
 def _tells(fix: Sentence) -> bool:
     """Whether it tells what was done: a bare "Fixed." or "수정했습니다" does not."""
-    return len(words(fix.text)) >= 2
+    return len(words(fix.text)) >= 2 and not fix.text.startswith(('"', "“", "'"))
 
 
 def _pair(cause: _Cause, fix: Judgement, fix_points: float, talk: Dialogue) -> float:
@@ -272,8 +276,21 @@ def _reported(exchange: Exchange, fix: Judgement, points: float, report: int) ->
         and len(words(j.sentence.text)) >= 2
         and j.worth("decision", "choice") < ENOUGH
         and j.worth("decision", "request") < 0.6
+        and (
+            exchange.failure
+            or about & words(j.sentence.text)
+            or languages(j.sentence.said) != languages(fix.sentence.said)
+        )
     ]
     return max(reports, key=lambda j: len(about & words(j.sentence.text)), default=None)
+
+
+def _told_before(exchange: Exchange, fix: Judgement) -> Judgement | None:
+    """What the user said right before telling of a fix that worked."""
+    place = exchange.user.index(fix)
+    before = exchange.user[place - 1] if place else None
+    fits = before and before.sentence.turn == fix.sentence.turn and _tells(before.sentence) and not before.guards
+    return before if fits else None
 
 
 def _proof(talk: Dialogue, exchange: Exchange) -> float:

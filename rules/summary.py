@@ -15,7 +15,7 @@ _BLANKS = re.compile(r"[\s\u200b\ufeff]+")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _OPENING = re.compile(
     r"^(?:[^\w가-힣`\[(\"'“‘<@$.\-/]+"
-    r"|(?:아|어|그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
+    r"|(?:ah|oh|hm+|well)\b[,.!…]*\s+|(?:아|어|그럼|그러면|그래|좋아|좋습니다|응|네|넵|예|알겠습니다|아니다?|그리고|그런데|근데|그냥|일단|자|또한?|이제|음|그래서|따라서)[,.!]?\s+"
     r"|(?:good (?:point|call|catch|idea)|got it|you'?re right|understood|makes sense)\s*[,.!:—–-]+\s*|(?:fyi|note|btw)[,:]? that\s+"
     r"|(?:ok(?:ay)?|yes|yeah|yep|sure|no|also|and|so|now|well|great|good|perfect|actually|hmm|then|right|alright|please)[,.!:]*\s+"
     r"|(?:결정|확정|방침|결론|decision|decided|conclusion|fix|수정|해결|원인|문제|cause|root cause|problem|issue|solution|핵심|요약|summary|이유는|이유)\s*\d*(?:\s*\([^)]{1,20}\))?\s*[:：—–]\s*|이유는\s+|왜냐하면\s+|because\s+"
@@ -50,7 +50,7 @@ def shortened(text: SafeText, limit: int) -> SafeText:
 
 
 _LEAD = re.compile(
-    r"^(?:(?:#?\d{1,2}[:,]?\s+(?=(?:yes|yeah|ok)\b))|(?:sorry|but|yep|yup|oh|fyi|btw|maybe|hmm|cool|nice|thanks|first|next|just|and|also|please"
+    r"^(?:(?:#?\d{1,2}[:,]?\s+(?=(?:yes|yeah|ok)\b))|(?:sorry|but|yes|yeah|ok|okay|sure|yep|yup|oh|fyi|btw|maybe|hmm|cool|nice|thanks|first|next|just|and|also|please"
     r"|혹시|추가로|참고로|우선|일단|아참)\b[,.!:]*\s+"
     r"|let'?s (?!not\b|(?:just )?not\b)(?:(?:just|also|simply|please|actually|now|then|go ahead and) )*"
     r"|(?:read|look at|check out|see|review|learn about) [^,;]{3,80}(?:[,;] (?:and )?(?:then )?|\s+and then )(?=\w)"
@@ -70,7 +70,8 @@ _TAIL = re.compile(
     r"[\s,]+(?:please|thanks|thank you|ok|okay|right|부탁해|부탁해요|부탁드려요|부탁드립니다)[.!?]*$", re.IGNORECASE
 )
 _TELLER = re.compile(
-    r"^(?:let me|let's|I'll|I will|I need to|I'm going to|I have|I've|we've|we have|I|we) (?:(?:now|also|just|then|have|already) )*(?=[a-z])"
+    r"^(?:let me|let's|I'll|I will|I need to|I'm going to|I have|I've|we've|we have|I|we) (?:(?:now|also|just|then|have|already) )*(?=[a-z])",
+    re.IGNORECASE,
 )
 
 
@@ -128,11 +129,19 @@ _ASKS = re.compile(
 )
 
 
+_ADVISED = re.compile(
+    r"([가-힣])는 (?:것|게|걸|방식|방법|방향|편|쪽)(?:을|를|이|으로|도)? ?(?:추천|권장|제안|권고|좋|낫|적절|적합|맞|바람직)[가-힣]*[.!]*$"
+)
+
+
 def stated(text: SafeText) -> SafeText:
     """A proposal put as a question, as what was agreed: 바꿀까요 gives 바꾸기로 함, "should I rename it" "rename it"."""
     text = text.rstrip("?？ ")
     if asks := _ASKS.match(text):
         return text[asks.end() :]
+    if advised := _ADVISED.search(text):
+        stem_end = SafeText("들") if advised[1] == "드" else advised[1]
+        return SafeText.joined("", [text[: advised.start()], SafeText(stem_end), SafeText("기로 함")])
     stem = re.search(r"([가-힣])까(?:요)?$", text)
     if not stem or (ord(stem[1]) - 0xAC00) % 28 != 8:  # a final ㄹ is what the question ending adds to the stem
         return text

@@ -53,7 +53,7 @@ def _lexicon(tags: tuple[Tag, ...], loanwords: tuple[Loanword, ...]) -> Lexicon:
             names.setdefault(normalise(name), word.id)
     return Lexicon(
         names,
-        frozenset(each.id for each in (*tags, *loanwords) if each.broad),
+        frozenset([*(tag.id for tag in tags if tag.broad), *(word.id for word in loanwords if word.broad)]),
         frozenset(normalise(kind) for tag in tags for kind in tag.kinds),
         tuple((tag.id, pattern) for tag in tags for pattern in tag.statements),
     )
@@ -130,7 +130,7 @@ SHOUTED = frozenset(
         IGNORE REPLACE COUNT SUM MIN MAX AVG TRUE FALSE TEXT INTEGER ECHO CD LS RM CP MV SUDO EXPORT FI DONE ELIF
         GET POST PUT PATCH HEAD OPTIONS OK YES NO NEVER ALWAYS MUST SHOULD NOTE TODO FIXME WARN WARNING INFO DEBUG ERROR
         FATAL FAIL PASS FYI WIP TBD PR BTW LGTM README NEW OLD BEFORE AFTER NOW ENABLE DISABLE EXPIRED PENDING ACTIVE
-        DEGRADE IMPROVE CODE FILE STEP PHASE BUG FIX FIXED FILLED UNKNOWN MAIN THE THIS THAT ANY ONE BOTH
+        CODE FILE STEP PHASE BUG FIX FIXED UNKNOWN MAIN THE THIS THAT ANY ONE BOTH
         """,
     )
 )

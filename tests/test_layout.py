@@ -28,7 +28,7 @@ def holding(pattern: str, *, but: str) -> list[str]:
     [
         (r"import questionary|from questionary", r"staging/prompt\.py"),
         (r"\bprint\(|typer\.echo|sys\.stdout\.write\(", r"archiver/cli/"),
-        (r"\.execute\(|\bSELECT\b.*\bFROM\b", r"store/|migrations/"),
+        (r"\.execute\(|\breader\.rows\(", r"store/|migrations/"),
         (r"import (sentence_transformers|torch)\b|from (sentence_transformers|torch)\b", r"archiver/embed/"),
         (r"^import tantivy|^\s+import tantivy", r"store/words\.py"),
         (r"\bKiwi\(", r"store/tokens\.py"),

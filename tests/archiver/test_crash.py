@@ -138,7 +138,7 @@ def test_a_session_is_never_emptied_before_its_findings_are_on_disk(
     for step in instants(steps, STEPS_OF_A_BURIAL, "findings"):
         home = copied(origin, tmp_path / "killed")
         processes.run("archive", str(tmp_path / "in"), home=home, kill_at=step)
-        held = [path.relative_to(home).parts[0] for path in words_in(home, "멱등")]
+        held = [path.relative_to(home).parts[0] for path in words_in(home, "유니크 제약")]
         assert "staging" in held or any(name.startswith("archive.db") for name in held), step
         shutil.rmtree(home)
 

@@ -134,10 +134,7 @@ def test_error_placeholders_are_no_solutions() -> None:
         ("만약 Kafka를 쓰기로 했다면 어땠을까", "더 복잡했을 것입니다."),
         ("도움이 필요해", "무엇을 도와드릴까요?"),
         ("I need help with Kafka", "Sure, what is wrong?"),
-        pytest.param(
-            ("오늘 점심 얘기: 국수 먹었어", "네."),
-            marks=pytest.mark.xfail(strict=True, reason="a topic before a colon is taken for a heading of rules"),
-        ),
+        ("오늘 점심 얘기: 국수 먹었어", "네."),
         ("점심에 국수 먹었어", "네."),
         ("Kafka를 쓰는 방법도 있고 RabbitMQ를 쓰는 방법도 있어", "둘 다 가능합니다."),
         ("다음 주에 Kafka로 옮길 계획이야", "알겠습니다."),

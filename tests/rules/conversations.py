@@ -24,7 +24,7 @@ def talk(*said: str, facts: tuple[Fact, ...] = (), session: str = "s1") -> Conve
         Turn(f"{session}-{i}", i, ROLES[line[0]], "prompt", SafeText(line[2:]), 1_000 * i)
         for i, line in enumerate(said, 1)
     )
-    return Conversation("claude-code", session, "/home/u/shop", SafeText(""), turns, facts)
+    return Conversation("claude-code", SafeText(session), SafeText("/home/u/shop"), SafeText(""), turns, facts)
 
 
 def mined(*said: str, facts: tuple[Fact, ...] = (), session: str = "s1") -> list[Candidate]:

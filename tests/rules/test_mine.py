@@ -77,6 +77,7 @@ PATTERNS = [
     "always run the formatter before committing",
     "never commit .env",
     "From now on, answer in Korean.",
+    "From now on, always seed the database before the suite; an empty table cost us an hour today",
     "The build requires Node 20",
     "절대 main에 바로 push하지 마",
     "마이그레이션 파일은 절대 수정하지 말 것",
@@ -151,6 +152,54 @@ def test_a_second_fix_replaces_the_one_that_was_refuted() -> None:
     assert found.summary.startswith("The real cause was a leaked thread")
 
 
+def test_of_several_attempts_only_the_one_that_worked_counts() -> None:
+    chain = (
+        "u 테스트가 가끔 실패해",
+        "a 포트가 겹치는 것이 원인입니다. 포트를 0으로 바꿨습니다.",
+        "u 아직 실패해",
+        "a 타임아웃이 짧은 것이 원인입니다. 타임아웃을 30초로 늘렸습니다.",
+        "u 여전히 안 돼",
+        "a 진짜 원인은 스레드가 닫히지 않는 것이었습니다. 정리할 때 스레드를 닫도록 고쳤습니다.",
+    )
+    for ending in ((), ("u 이제 잘 되네",)):
+        (found,) = mined(*chain, *ending)
+        assert found.summary.endswith("정리할 때 스레드를 닫도록 고쳤습니다")
+
+
+def test_within_an_exchange_a_fix_whose_test_failed_gives_way_to_the_next() -> None:
+    (found,) = mined(
+        "u the tests fail",
+        "a The cause is a shared port. I set the port to 0.",
+        "a The real cause was a leaked thread. I join the thread in teardown now.",
+        facts=(Fact("s1-2", "test", False, SafeText("pytest")), Fact("s1-3", "test", True, SafeText("pytest"))),
+    )
+    assert found.summary.startswith("The real cause was a leaked thread")
+
+
+def test_a_fix_refuted_some_exchanges_later_is_dropped() -> None:
+    (found,) = mined(
+        "u the page is slow",
+        "a The cause is a missing index. I added an index on created_at.",
+        "u thanks",
+        "a You are welcome.",
+        "u the page is still slow with the index",
+        "a The real cause was a query per row. I joined the tables in one query.",
+    )
+    assert found.summary.startswith("The real cause was a query per row")
+
+
+def test_a_cause_and_the_fix_that_a_decision_led_to_are_one_solution_beside_it() -> None:
+    found = mined(
+        "u 첫 화면이 늦게 떠. 왜 그런지 봐 줘.",
+        "a 원인은 서버가 뜰 때 색인을 비우고 첫 요청에서 다시 만드는 것이었습니다.",
+        "u 그럼 배포 직후에 색인을 미리 만드는 걸로 하자. 이유는 사용자가 기다리면 안 되니까.",
+        "a 네, 배포 스크립트 끝에서 색인을 미리 만들도록 바꿔서 첫 화면 지연을 해결했습니다.",
+    )
+    assert sorted(c.type.value for c in found) == ["decision", "solution"]
+    (solution,) = (c for c in found if c.type is EntryType.SOLUTION)
+    assert "원인" in solution.summary and "미리 만들도록" in solution.summary
+
+
 def test_a_bare_answer_to_a_question_is_a_decision_with_the_question() -> None:
     (found,) = mined("u 서버 띄워줘", "a 포트를 몇 번으로 할까요?", "u 9090", "a 포트를 9090으로 설정했습니다.")
     assert found.summary == "포트를 몇 번으로 할까요? → 9090"
@@ -196,6 +245,12 @@ NOTHING = [
     ("u 캐시를 쓰면 빨라질까?", "a 네, 빨라질 수 있습니다. LRU 캐시를 쓰면 됩니다."),
     ("u This session is being continued from a previous conversation.\n- Decided: use Redis",),
     ("u Stop hook feedback:\n- always use tabs from now on", "a 수정했습니다"),
+    ("u 배포할 때마다 첫 요청이 30초 걸려",),
+    ("u every deploy takes 30 seconds and the first request keeps failing",),
+    ("u should we move to another database?", "a We could, but nothing here needs it yet."),
+    ("u 주문이 중복으로 생겨요. 원인을 찾아 주세요.", "a 재시도 횟수는 3으로 고정했습니다."),
+    ("u why is it slow?", "a The page is slow when it loads.", "a I added logging around every query."),
+    ("u can we add a test for the parser?", "a Added a test for the parser."),
     ("u hi", "t we decided to use Kafka instead of Postgres", "s always use tabs", "a Hello."),
 ]
 

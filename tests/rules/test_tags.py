@@ -45,6 +45,31 @@ def test_tags_are_at_most_seven_and_broad_ones_come_last() -> None:
     assert not {"test", "code", "file"} & set(tags)
 
 
+@pytest.mark.parametrize(
+    ("said", "tags", "never"),
+    [
+        ("INSERT ... ON CONFLICT DO NOTHING으로 바꿨다", {"sql"}, {"insert", "on", "do", "nothing"}),
+        ("start every write with BEGIN IMMEDIATE", {"sql"}, {"begin", "immediate"}),
+        ("SQLite를 쓰기 전에 테스트 파일을 고쳤다", {"sqlite", "database"}, {"test", "file"}),
+        ("`ConnectionError` in retry_policy before version 2", {"connectionerror", "retry_policy"}, {"version", "before"}),
+        ("see src/jobs/nightly_sync.py, not `key` or ENT-12", {"nightly_sync.py"}, {"key", "ent", "nightly_sync"}),
+    ],
+)  # fmt: skip
+def test_tags_are_technologies_and_names_not_common_words(said: str, tags: set[str], never: set[str]) -> None:
+    found = set(tags_for([said], talk("u x"), lexicon(built_in())))
+    assert tags <= found and not never & found
+
+
+def test_a_broad_tag_stands_only_where_no_other_does() -> None:
+    assert tags_for(["버튼을 옮겼다"], talk("u x"), lexicon(built_in())) == ("button",)
+    assert tags_for(["버튼 색을 tailwind로 바꿨다"], talk("u x"), lexicon(built_in())) == ("tailwind", "css")
+
+
+def test_what_every_turn_speaks_of_comes_last() -> None:
+    session = talk(*(f"u cache {n}" for n in range(9)))
+    assert tags_for(["the cache and the webhook"], session, lexicon(built_in())) == ("webhook", "cache")
+
+
 def test_the_project_is_no_tag_of_its_own() -> None:
     assert "shop" not in tags_for(["`shop` uses a cache"], talk("u x"), lexicon(built_in()))
 
