@@ -14,7 +14,7 @@ from archiver.render import cut, local_day, local_minute, one_line, plain
 from store.errors import FAILED, USAGE, WwtError
 from store.messages import text
 from store.reader import Reader, SessionRow
-from store.records import Entry, anchor, iso
+from store.records import Entry, Status, anchor, iso
 
 CONTEXT = 3
 
@@ -82,8 +82,14 @@ def _session(row: SessionRow) -> dict[str, Any]:
     }
 
 
+def _title(row: SessionRow) -> str:
+    if row.title:
+        return one_line(row.title)
+    return text("sessions.deleted" if row.status == Status.DELETED else "sessions.untitled")
+
+
 def _print_session_line(row: SessionRow) -> None:
-    title = one_line(row.title or text("sessions.untitled"))
+    title = _title(row)
     line = f"{row.external_id[:8]}  {local_minute(row.ended_at):16}  {row.project}  {title}"
     say(cut(plain(line), width()) if width() else plain(line))
     say(dim(plain(f"          {row.agent} · {row.status} · {text('sessions.turns', count=row.turns)}")))
@@ -159,7 +165,7 @@ def _turn(turn: Any) -> dict[str, Any]:
 def _print_session(row: SessionRow, turns: list[Any]) -> None:
     from archiver.agents import resume_command  # noqa: PLC0415
 
-    say(bold(one_line(row.title or text("sessions.untitled"))))
+    say(bold(_title(row)))
     say(
         dim(
             plain(
