@@ -22,8 +22,8 @@ Json = Annotated[bool, typer.Option("--json", help=text("help.json"))]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.archive"), epilog=text("examples.archive"))(archive)
-    app.command(help=text("help.ingest"), epilog=text("examples.ingest"))(ingest)
+    app.command(help=text("help.archive"), short_help=text("short.archive"), epilog=text("examples.archive"))(archive)
+    app.command(help=text("help.ingest"), short_help=text("short.ingest"), epilog=text("examples.ingest"))(ingest)
 
 
 def archive(

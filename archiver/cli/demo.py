@@ -20,7 +20,7 @@ SESSIONS = "demo/sessions"
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.demo"), epilog=text("examples.demo"))(demo)
+    app.command(help=text("help.demo"), short_help=text("short.demo"), epilog=text("examples.demo"))(demo)
 
 
 def demo() -> None:

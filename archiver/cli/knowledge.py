@@ -15,9 +15,9 @@ from store.messages import text
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.recall"), epilog=text("examples.recall"))(recall)
-    app.command(help=text("help.entries"), epilog=text("examples.entries"))(entries)
-    app.command(help=text("help.tags_command"), epilog=text("examples.tags"))(tags)
+    app.command(help=text("help.recall"), short_help=text("short.recall"), epilog=text("examples.recall"))(recall)
+    app.command(help=text("help.entries"), short_help=text("short.entries"), epilog=text("examples.entries"))(entries)
+    app.command(help=text("help.tags_command"), short_help=text("short.tags"), epilog=text("examples.tags"))(tags)
 
 
 def recall(

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.review"), epilog=text("examples.review"))(review)
-    app.command(help=text("help.undo"), epilog=text("examples.undo"))(undo)
+    app.command(help=text("help.review"), short_help=text("short.review"), epilog=text("examples.review"))(review)
+    app.command(help=text("help.undo"), short_help=text("short.undo"), epilog=text("examples.undo"))(undo)
 
 
 def review(

@@ -26,6 +26,8 @@ All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
 Type = Annotated[str | None, typer.Option("--type", "-t", help=text("help.type"), show_default=False)]
 Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]
 Agent = Annotated[str | None, typer.Option("--agent", help=text("help.agent"), show_default=False)]
+Tag = Annotated[str | None, typer.Option("--tag", help=text("help.tag"), show_default=False)]
+Folder = Annotated[str | None, typer.Option("--cwd", help=text("help.search_cwd"), show_default=False)]
 Words = Annotated[list[str], typer.Argument(help=text("help.query"), show_default=False)]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help=text("help.limit"))]
 Until = Annotated[str | None, typer.Option("--until", help=text("help.until"), show_default=False)]
@@ -34,8 +36,8 @@ Only = Annotated[str | None, typer.Option("--only", help=text("help.only"), show
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.search"), epilog=text("examples.search"))(search)
-    app.command(help=text("help.why"), epilog=text("examples.why"))(why)
+    app.command(help=text("help.search"), short_help=text("short.search"), epilog=text("examples.search"))(search)
+    app.command(help=text("help.why"), short_help=text("short.why"), epilog=text("examples.why"))(why)
 
 
 def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
@@ -69,10 +71,11 @@ def search(
     everything: All = False,
     agent: Agent = None,
     branch: Branch = None,
+    cwd: Folder = None,
     since: Since = None,
     until: Until = None,
     type: Type = None,
-    tag: Tags = None,
+    tag: Tag = None,
     only: Only = None,
     limit: Limit = 10,
     context: Annotated[int, typer.Option("--context", "-C", min=0, max=50, help=text("help.search_context"))] = 0,
@@ -92,10 +95,11 @@ def search(
         vectors=vectors,
         agent=agent,
         branch=branch,
+        cwd=cwd,
         since=moment(since),
         until=moment(until),
         type=checked_type(type),
-        tag=one_tag(tag),
+        tag=tag,
         only=_checked_only(only),
         limit=limit,
         abandoned=abandoned,
@@ -161,13 +165,6 @@ def _checked_only(value: str | None) -> str | None:
     if value not in (None, "raw", "knowledge"):
         raise WwtError("cli.unknown_only", name=value, exit_code=USAGE)
     return value
-
-
-def one_tag(given: list[str] | None) -> str | None:
-    tags = [part.strip() for value in given or [] for part in value.split(",") if part.strip()]
-    if len(tags) > 1:
-        raise WwtError("cli.one_tag", exit_code=USAGE)
-    return tags[0] if tags else None
 
 
 def contract(results: Results) -> dict[str, Any]:

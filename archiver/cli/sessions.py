@@ -22,8 +22,10 @@ _REFERENCE = re.compile(r"(?P<session>[^#]+)(?:#(?P<turn>\d+))?")
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.sessions"), epilog=text("examples.sessions"))(sessions)
-    app.command(help=text("help.show"), epilog=text("examples.show"))(show)
+    app.command(help=text("help.sessions"), short_help=text("short.sessions"), epilog=text("examples.sessions"))(
+        sessions
+    )
+    app.command(help=text("help.show"), short_help=text("short.show"), epilog=text("examples.show"))(show)
 
 
 def sessions(

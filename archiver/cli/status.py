@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command(help=text("help.status"), epilog=text("examples.status"))(status)
+    app.command(help=text("help.status"), short_help=text("short.status"), epilog=text("examples.status"))(status)
 
 
 def status(as_json: Json = False) -> None:
