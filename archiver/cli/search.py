@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,7 +96,7 @@ def search(
         vectors=vectors,
         agent=agent,
         branch=branch,
-        cwd=cwd,
+        cwd=str(Path(cwd).absolute()) if cwd else None,
         since=moment(since),
         until=moment(until),
         type=checked_type(type),
