@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,14 @@ def _file(
     row = sessions.file_row(tx, source.agent, safe_id(str(found.path), redact))
     progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source.parser_version)
     report.bytes_read += probed
-    replaced = row is not None and row.offset > 0 and progress.offset == 0 and not anew
-    _Filing(tx, source, found, redact, report).run(progress, now, final=final, replaced=replaced)
+    filing = _Filing(tx, source, found, redact, report)
+    if row is None or progress.offset or anew:
+        filing.run(progress, now, final=final)
+        return
+    # The file holds other content now, or is read by a newer parser. What it gave stays, unless the same bytes no longer give it.
+    loose = sessions.detach_turns(tx, row.id)
+    upgraded = row.parser_version != source.parser_version and _same_bytes(found.path, row)
+    filing.run(progress, now, final=final, gone=loose if upgraded else ())
 
 
 def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tuple[Progress, int]:
@@ -99,6 +105,10 @@ def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tu
         return Progress(), 2 * PROBE
     saved = json.loads(row.state)
     return Progress(row.offset, saved["line"], saved["state"]), min(row.offset, PROBE) * 2
+
+
+def _same_bytes(path: Path, row: sessions.FileRow) -> bool:
+    return bool(row.offset) and path.suffix != ".zst" and probes(path, row.offset) == (row.head_hash, row.tail_hash)
 
 
 def probes(path: Path, offset: int) -> tuple[str, str]:
@@ -126,11 +136,9 @@ class _Filing:
         self.facts: list[dict[str, Any]] = []
         self.titles: list[Title] = []
 
-    def run(self, progress: Progress, now: Snapshot, *, final: bool, replaced: bool) -> None:
-        file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._columns(now))
-        if replaced:
-            sessions.detach_turns(self.tx, file_id)
-        self.file_id = file_id
+    def run(self, progress: Progress, now: Snapshot, *, final: bool, gone: Sequence[int] = ()) -> None:
+        """Parse and store. `gone` are ids of turns that are dropped unless this parse gives them again."""
+        self.file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._columns(now))
         parse = self.source.parse(self.found, progress, final=final)
         try:
             for event in parse:
@@ -138,6 +146,7 @@ class _Filing:
         finally:
             self.report.bytes_read += parse.bytes_read
         self._flush()
+        sessions.drop_unclaimed(self.tx, gone, self.change)
         self._finish(parse.progress, final=final)
 
     def _columns(self, now: Snapshot) -> dict[str, Any]:
@@ -243,6 +252,8 @@ class _Filing:
         if self.change.any or self.facts:
             sessions.refine(self.tx, self.session_id, changed_at=now_ms())
         self.report.turns_added += self.change.added
+        if self.change.added and self.found.segment == "live":
+            sessions.reopen(self.tx, self.session_id)
         if self.change.any:
             self.report.session_ids.add(self.session_id)
             self.report.chunks_added += rechunk(self.tx, self.session_id, self.change)

@@ -100,9 +100,20 @@ def update_file(tx: Connection, file_id: int, values: dict[str, Any]) -> None:
     tx.execute(update(source_file).where(source_file.c.id == file_id).values(**values))
 
 
-def detach_turns(tx: Connection, file_id: int) -> None:
-    """The file was replaced by other content: its turns stay, but their positions in it mean nothing now."""
+def detach_turns(tx: Connection, file_id: int) -> list[int]:
+    """The file is read anew from its start: its turns stay, but their positions in it mean nothing now. Their ids."""
+    ids = list(tx.execute(select(turn.c.id).where(turn.c.file_id == file_id)).scalars())
     tx.execute(update(turn).where(turn.c.file_id == file_id).values(file_id=None))
+    return ids
+
+
+def drop_unclaimed(tx: Connection, turn_ids: Sequence[int], change: Change) -> None:
+    """Drop those of these turns that no file claims any more: a newer parser knows that nobody said them."""
+    for start in range(0, len(turn_ids), BATCH):
+        batch = turn_ids[start : start + BATCH]
+        unclaimed = tx.execute(select(turn.c.id).where(turn.c.id.in_(batch), turn.c.file_id.is_(None))).scalars().all()
+        tx.execute(delete(turn).where(turn.c.id.in_(unclaimed)))
+        change.altered.update(unclaimed)
 
 
 # --- sessions ---
@@ -130,6 +141,12 @@ def end(tx: Connection, session_id: int) -> None:
     """The agent said that this session is over. A reset or deleted one stays what it is."""
     active = session.c.status == Status.ACTIVE.value
     tx.execute(update(session).where(session.c.id == session_id, active).values(status=Status.ENDED.value))
+
+
+def reopen(tx: Connection, session_id: int) -> None:
+    """Something was said after the end that a hook told of: the session was resumed."""
+    ended = session.c.status == Status.ENDED.value
+    tx.execute(update(session).where(session.c.id == session_id, ended).values(status=Status.ACTIVE.value))
 
 
 def get(tx: Connection, session_id: int) -> Row[Any]:

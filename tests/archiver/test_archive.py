@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from archiver import review
+from archiver import inbox, review
 from archiver.archive import Report, Wish, archive
 from archiver.cli.search import find
 from archiver.home import Home
+from archiver.ingest import rechunk
 from archiver.recall import recall
+from archiver.sources.claude_code import ClaudeCode
 from staging.waiting import Filters
-from store.records import Hit
+from store import sessions
+from store.records import Hit, Role, State, now_ms
 from tests.factories import Claude, OpenClaw, words_in
 
 FIX = "결제 중복의 원인은 멱등 키 누락이었고, 유니크 제약을 걸어서 해결했습니다."
@@ -316,3 +319,39 @@ def test_a_last_line_without_its_newline_is_read_once_the_file_is_quiet(tmp_path
     os.utime(path, (path.stat().st_mtime - 3600,) * 2)
     assert run(tmp_path / "in").turns_added == 1
     assert run(tmp_path / "in").files_read == 0
+
+
+def test_a_newer_parser_drops_what_it_knows_nobody_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = decided()
+    made.write(tmp_path / "in")
+    run(tmp_path / "in")
+    home = Home.open()
+    with home.database.transaction() as tx:
+        # What an older parser might have taken for speech.
+        session = sessions.find(tx, "claude-code", made.session)
+        file = sessions.file_row(tx, "claude-code", home.redact(str(tmp_path / "in" / f"{made.session}.jsonl")))
+        assert session is not None
+        assert file is not None
+        noise = sessions.NewTurn("noise", 1, Role.USER, "prompt", home.redact("도구 출력 kk31"), None, State.LIVE)
+        change = sessions.Change()
+        sessions.put_turns(tx, "claude-code", session, home.redact(made.session), file.id, [noise], change)
+        rechunk(tx, session, change)
+    assert "kk31" in search("kk31", limit=1)[0].text
+    monkeypatch.setattr(ClaudeCode, "parser_version", ClaudeCode.parser_version + 1)
+    run(tmp_path / "in")
+    assert all("kk31" not in hit.text for hit in search("kk31"))
+    assert len(home.reader.rows("SELECT 1 FROM turn")) == 2
+
+
+def test_a_session_that_goes_on_after_its_end_is_open_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    made = decided()
+    path = made.write(tmp_path / "claude" / "projects" / "-home-u-shop")
+    inbox.drop(
+        Home.open().root / "inbox",
+        inbox.Event("claude-code", "session-end", made.session, str(path), "/home/u/shop", now_ms()),
+    )
+    assert run().candidates_added == 1
+    made.say("하나 더 묻겠습니다")
+    made.write(path.parent)
+    assert [waits.session for waits in run().waiting_idle] == [made.session]
