@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from archiver import discover, inbox
 from archiver.home import Home
 from archiver.sources import SOURCES
 from archiver.transcript import Found, Source
+from rules.scrub import scrub
 from store import messages
 from store.errors import WwtError
 from store.reader import DueSession
@@ -105,7 +107,8 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     found = _find(wish, known, events, report)
     report.files_found = len(found)
     spelled = _spelling(home, known)
-    changed = [item for item in found if not _unchanged(item, known, home.settings.archive.idle_minutes, spelled)]
+    quiet = 0 if wish.finished else home.settings.archive.idle_minutes
+    changed = _in_turn([item for item in found if not _unchanged(item, known, quiet, spelled)])
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
         report.days_left = kept.days_left
     if wish.dry_run:
@@ -130,22 +133,33 @@ def _find(wish: Wish, known: Known, events: list[Told], report: Report) -> list[
     """Transcripts to look at, what hooks told of first, then newest first. A path that is none is reported and costs nothing else."""
     named = {path: agent for agent, path in known}
     if not wish.paths:
-        told = [
-            Path(event.transcript)
-            for _, event in events
-            if event and event.transcript and Path(event.transcript).is_file()
-        ]
+        told = [Path(event.transcript) for _, event in events if event and _is_file(event.transcript)]
         first, _ = discover.from_paths(told, known=named)
-        seen = {item.path for item in first}
-        found = [*first, *(item for item in discover.discover(list(wish.agents) or None) if item.path not in seen)]
+        found = _each_once(first, discover.discover(list(wish.agents) or None))
     else:
         found, problems = discover.from_paths(list(wish.paths), known=named)
         report.unreadable += [
-            {"file": str(problem.path), "line": 0, "reason": problem.message()} for problem in problems
+            {"file": str(problem.path), "line": 0, "reason": problem.reason()} for problem in problems
         ]
         if not found and len(problems) == len(wish.paths):
             raise WwtError("archive.nothing_readable", reason="; ".join(problem.message() for problem in problems))
     return [item for item in found if _wanted(item, wish)]
+
+
+def _each_once(told: list[Found], discovered: Iterable[Found]) -> list[Found]:
+    """What hooks told of first. A file that they spell differently (through a link) goes by the path in its agent's folder."""
+    if not told:
+        return list(discovered)
+    by_file = {os.path.realpath(item.path): item for item in discovered}
+    first = [by_file.pop(real, item) for item in told if (real := os.path.realpath(item.path))]
+    return [*first, *by_file.values()]
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return bool(path) and Path(path).is_file()
+    except OSError:  # a name that is too long, a folder that is closed to us
+        return False
 
 
 def _wanted(found: Found, wish: Wish) -> bool:
@@ -162,8 +176,17 @@ def source_of(agent: str) -> Source:
 
 
 def _spelling(home: Home, known: Known) -> Callable[[str], str]:
-    """A path as the archive writes it. Only where a path was masked do the secret rules have to be loaded."""
-    return home.redact if any("[secret:" in path for _, path in known) else str
+    """A path as the archive writes it. Only where one was masked or is odd do the secret rules have to be loaded."""
+    any_masked = any("[secret:" in path for _, path in known)
+
+    def spelled(path: str) -> str:
+        if not any_masked and scrub(path) == path:
+            return path
+        from archiver.ingest import safe_id  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+        return safe_id(path, home.redact)
+
+    return spelled
 
 
 def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[[str], str]) -> bool:
@@ -181,6 +204,31 @@ def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[
         source_of(found.agent).parser_version,
     )
     return same and not (row["pending"] and _idle(stat.st_mtime_ns // 1_000_000, idle_minutes))
+
+
+def _in_turn(changed: list[Found]) -> list[Found]:
+    """The same files, those of deleted sessions last, each session's oldest first.
+
+    What was said before the deletion goes with it; what is said under the same id afterwards stays.
+    """
+    ids = {_beginning(item) for item in changed if item.session_status is Status.DELETED}
+    if not ids:
+        return changed
+    others = [item for item in changed if _beginning(item) not in ids]
+    return others + sorted((item for item in changed if _beginning(item) in ids), key=_written)
+
+
+def _beginning(found: Found) -> tuple[str, str]:
+    return found.agent, found.path.name.partition(".jsonl")[0]
+
+
+def _written(found: Found) -> tuple[int, int]:
+    """When a file was last written; what was reset before the deletion comes first, and a live file behind one as old."""
+    order = {Status.ACTIVE: 2, Status.DELETED: 1}.get(found.session_status, 0)
+    try:
+        return found.path.stat().st_mtime_ns if order else 0, order
+    except OSError:
+        return 0, order
 
 
 def _idle(last: int, idle_minutes: int) -> bool:
@@ -353,7 +401,7 @@ def _adopt(home: Home, report: Report) -> None:
 
 
 def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tuple[list[DueSession], list[Waiting]]:
-    """Parts the changed sessions into those that are over (an end event, a reset, or idle long enough) and those that wait."""
+    """Parts the changed sessions into those that are over (an end event, a reset, a deletion, or idle long enough) and those that wait."""
     ready, waiting = [], []
     for row in rows:
         left = 0 if finished else _minutes_left(row, idle_minutes)
@@ -365,7 +413,7 @@ def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tup
 
 
 def _minutes_left(row: DueSession, idle_minutes: int) -> int:
-    if row.status in (Status.ENDED, Status.RESET):
+    if row.status in (Status.ENDED, Status.RESET, Status.DELETED):
         return 0
     now = now_ms()
     last = max(row.ended_at or 0, (row.mtime_ns or 0) // 1_000_000)

@@ -36,6 +36,10 @@ class Problem:
     def message(self) -> str:
         return messages.text(self.key, path=self.path, **self.fields)
 
+    def reason(self) -> str:
+        """The message without the path in front, for where the path stands beside it."""
+        return self.message().removeprefix(f"{self.path}: ")
+
 
 def discover(agents: list[str] | None = None) -> Iterator[Found]:
     """Transcripts in the folders of these agents (all if None), newest first; a file reached by two ways once."""

@@ -21,6 +21,9 @@ from store.records import Candidate, Conversation, Status, now_ms
 from store.tokens import morphemes
 from store.verdicts import lookup_in
 
+ENDINGS: dict[str, SourceStatus] = {Status.RESET: "reset", Status.DELETED: "deleted"}
+"""How a session came to its end, where that is more than ending."""
+
 
 def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
     """Mine each session, write its staging document, then mark it distilled: a crash between the two only repeats the work."""
@@ -30,7 +33,7 @@ def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
         found = mine(conversation, home.rules, morphemes=morphemes)
         # What rests on shared turns alone is the other session's finding.
         mined = [candidate for candidate in found if any(quote.turn in own for quote in candidate.evidence)]
-        source = _source(conversation, "reset" if row.status == Status.RESET else "ended")
+        source = _source(conversation, ENDINGS.get(row.status, "ended"))
         intake = _stage(home, source, mined)
         with home.database.transaction() as tx:
             support(tx, source, intake.supports, keep_deleted=home.settings.archive.keep_deleted)
@@ -72,12 +75,24 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
     Its row stays: agent, project, times and status say where an entry came from, and the file is not read again.
     """
     conversation, report, about = read_whole(source, found, home.redact)
+    stat = found.path.stat()
+    values = {
+        "segment": "deleted",
+        "size": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "offset": stat.st_size,
+        "parser_version": source.parser_version,
+    }
+    path = safe_id(str(found.path), home.redact)
+    if about is None:  # no session of a person's: nothing to mine, nothing to drop
+        with home.database.transaction() as tx:
+            sessions.save_file(tx, source.agent, path, values)
+        return report, Intake()
     mined = mine(conversation, home.rules, morphemes=morphemes)
     intake = _stage(home, _source(conversation, "deleted"), mined)
-    stat = found.path.stat()
     with home.database.transaction() as tx:
         session_id = sessions.ensure(tx, source.agent, conversation.session)
-        if about is not None and about.cwd:
+        if about.cwd:
             sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
         heirs = sessions.heirs(tx, session_id)
         if held := sessions.empty(tx, session_id):
@@ -87,14 +102,6 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
         for heir in heirs:
             rechunk(tx, heir, sessions.Change(moved=True))
         sessions.refine(tx, session_id, status=Status.DELETED.value, changed_at=now_ms(), distilled_at=now_ms())
-        if about is not None:
-            sessions.widen(tx, session_id, about.first_time, about.last_time)
-        values = {
-            "segment": "deleted",
-            "size": stat.st_size,
-            "mtime_ns": stat.st_mtime_ns,
-            "offset": stat.st_size,
-            "parser_version": source.parser_version,
-        }
-        sessions.save_file(tx, source.agent, safe_id(str(found.path), home.redact), values | {"session_id": session_id})
+        sessions.widen(tx, session_id, about.first_time, about.last_time)
+        sessions.save_file(tx, source.agent, path, values | {"session_id": session_id})
     return report, intake

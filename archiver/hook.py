@@ -35,11 +35,13 @@ def main() -> None:
     threading.Timer(SECONDS, _give_up).start()
     try:
         _run(sys.argv[1:])
+        if sys.stdout is not None:  # an agent may start us without one
+            sys.stdout.flush()
     except Exception as error:  # whatever it is, the agent goes on; the log says what it was
         _log(f"{type(error).__name__}: {error}")
-    sys.stdout.flush()
-    # Daemon or not, a timer thread would keep the process alive.
-    os._exit(0)
+    finally:
+        # Daemon or not, a timer thread would keep the process alive.
+        os._exit(0)
 
 
 def _give_up() -> None:
@@ -110,8 +112,8 @@ def _answer(agent: str, text: str) -> str:
 def _log(reason: str) -> None:
     """One line in log/hook.log for `wwt status`; a log that cannot be written is nobody's business but standard error's."""
     line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {' '.join(sys.argv[1:3])} {' '.join(reason.split())[:500]}\n"
-    path = config.home() / "log" / "hook.log"
     try:
+        path = config.home() / "log" / "hook.log"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         kept = path.read_bytes()[-LOG_BYTES:] if path.exists() and path.stat().st_size > 2 * LOG_BYTES else None
         if kept is not None:
@@ -119,4 +121,5 @@ def _log(reason: str) -> None:
         with path.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line)
     except OSError:
-        sys.stderr.write(line)
+        if sys.stderr is not None:
+            sys.stderr.write(line)

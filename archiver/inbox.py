@@ -61,6 +61,14 @@ def waiting(folder: Path) -> Iterator[tuple[Path, Event | None]]:
 def _event(content: bytes) -> Event | None:
     try:
         raw = json.loads(content)
-        return Event(**{name: raw[name] for name in Event.__slots__})
-    except (ValueError, KeyError, TypeError, RecursionError):
+        words = {name: _whole(raw[name]) for name in ("agent", "event", "session", "transcript", "cwd")}
+        return Event(**words, at=int(raw["at"]))
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
+
+
+def _whole(value: object) -> str:
+    """The text without halves of characters, which no database takes."""
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {type(value).__name__}")
+    return value.encode("utf-8", "replace").decode()

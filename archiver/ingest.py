@@ -316,8 +316,9 @@ def _restart(tx: Connection, session_id: int, first: int) -> int:
     """Number of the turn where the first window begins that turn `first` may change: one that holds it, or the last before it."""
     held = [row for row in chunks.of_session(tx, session_id) if row.role == "speech"]
     reaching = [row.first_ord for row in held if row.first_ord <= first <= row.last_ord + 1]
+    # Between the last window before it and the turn may stand a tool's error, and the turn may fit into that window now.
     earlier = [row.first_ord for row in held if row.last_ord + 1 < first]
-    return min(reaching, default=max(earlier, default=1))
+    return min([*reaching, *([max(earlier)] if earlier else [])], default=1)
 
 
 def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversation, FileReport, About | None]:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
 from archiver.project import project_key
@@ -88,9 +89,14 @@ def recall(
 
 
 def project_at(reader: Reader, cwd: Path) -> int | None:
-    """The archived project that holds this folder, by its repository, else by the nearest known folder above it."""
+    """The archived project that holds this folder, by its repository, else by the nearest known folder above it.
+
+    The home folder and the root hold every project and count for themselves only.
+    """
     key, _ = project_key(str(cwd))
-    return reader.project_of_paths([key, str(cwd), *(str(parent) for parent in cwd.parents)])
+    home = Path.home()
+    above = takewhile(lambda folder: folder not in (home, folder.parent), cwd.parents)
+    return reader.project_of_paths([key, str(cwd), *(str(folder) for folder in above)])
 
 
 def _canonical(tag: str, aliases: dict[str, str]) -> str:
@@ -145,6 +151,8 @@ def _branch(root: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
+        if not path.is_file():  # a pipe would make us wait for ever
+            return ""
         with path.open("rb") as file:
             return file.read(256_000).decode("utf-8", "replace")
     except OSError:
@@ -167,7 +175,7 @@ def _dependencies(folder: Path) -> set[str]:
 def _npm(text: str) -> set[str]:
     try:
         loaded = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return set()
     tables = [loaded.get(name) for name in ("dependencies", "devDependencies")] if isinstance(loaded, dict) else []
     return {name.removeprefix("@").split("/")[0] for table in tables if isinstance(table, dict) for name in table}
@@ -176,7 +184,7 @@ def _npm(text: str) -> set[str]:
 def _toml(text: str) -> set[str]:
     try:
         loaded = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return set()
     project = loaded.get("project")
     listed = project.get("dependencies") if isinstance(project, dict) else None

@@ -151,7 +151,7 @@ class Source(Protocol):
 
 
 class Parse(Protocol):
-    """A running parse. Iterate it to the end, then read `progress` and `bytes_read`. May raise `Reread`."""
+    """A running parse. Iterate it to the end, then read `progress` and `bytes_read`. May raise `Reread`, and OSError."""
 
     bytes_read: int
     progress: Progress

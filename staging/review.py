@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Literal
 
 from staging.dedup import similarity
@@ -304,8 +305,8 @@ class _Sitting:
                 type=text(f"type.{item.type.value}"),
                 confidence=f"{item.confidence:.2f}",
                 decided_by=item.decided_by.value,
-                project=header.project or "-",
-                session=header.source_session,
+                project=PurePath(header.project).name or header.project or "-",
+                session=header.source_session[:8],
             ),
             "",
             item.summary,

@@ -78,6 +78,17 @@ def marks(values: Iterable[object]) -> str:
     return ",".join("?" for _ in values)
 
 
+def _whole(parameters: dict[str, Any] | tuple[Any, ...]) -> dict[str, Any] | tuple[Any, ...]:
+    """The same with `?` for what is no character."""
+
+    def whole(value: Any) -> Any:
+        return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+    if isinstance(parameters, dict):
+        return {name: whole(value) for name, value in parameters.items()}
+    return tuple(whole(value) for value in parameters)
+
+
 class Reader:
     """A read-only view of the archive. Sees what was committed before each query; never blocks a writer."""
 
@@ -95,7 +106,11 @@ class Reader:
             raise WwtError("store.not_a_database", path=path, exit_code=REPAIR) from error
 
     def rows(self, sql: str, parameters: Iterable[Any] | dict[str, Any] = ()) -> list[sqlite3.Row]:
-        return self._db.execute(sql, parameters if isinstance(parameters, dict) else tuple(parameters)).fetchall()
+        given = parameters if isinstance(parameters, dict) else tuple(parameters)
+        try:
+            return self._db.execute(sql, given).fetchall()
+        except UnicodeEncodeError:  # a word of the command line that is no UTF-8; nothing stored is like it
+            return self._db.execute(sql, _whole(given)).fetchall()
 
     def close(self) -> None:
         self._db.close()
@@ -192,13 +207,15 @@ class Reader:
         )
 
     def due_sessions(self) -> list[DueSession]:
-        """Sessions that changed since they were last distilled, newest first. Subagents and deleted ones never are."""
+        """Sessions that changed since they were last distilled, newest first. Subagents never are, and deleted ones only
+        where what they said was kept."""
         found = self.rows(
             """
             SELECT s.id, s.agent, s.external_id, s.status, s.ended_at, s.changed_at,
                    (SELECT max(f.mtime_ns) FROM source_file f WHERE f.session_id = s.id) AS mtime_ns
             FROM session s
-            WHERE s.is_subagent = 0 AND s.status <> 'deleted' AND s.changed_at > coalesce(s.distilled_at, 0)
+            WHERE s.is_subagent = 0 AND s.changed_at > coalesce(s.distilled_at, 0)
+              AND (s.status <> 'deleted' OR EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id))
             ORDER BY s.ended_at DESC
             """
         )

@@ -318,8 +318,10 @@ def extend_turn(
 
 
 def retract_turn(tx: Connection, agent: str, session_id: int, external_id: str, key: str, change: Change) -> None:
-    """Drop a turn that the agent's own records took back."""
+    """Drop a turn that the agent's own records took back. Another session's stays, but is no copy any more."""
     names = (f"{key}@{external_id}", key)
+    named = select(turn.c.id).where(turn.c.agent == agent, turn.c.key.in_(names))
+    tx.execute(delete(turn_seen).where(turn_seen.c.session_id == session_id, turn_seen.c.turn_id.in_(named)))
     held = (
         tx.execute(
             select(turn.c.id).where(turn.c.agent == agent, turn.c.key.in_(names), turn.c.session_id == session_id)
@@ -346,7 +348,7 @@ def renumber(tx: Connection, session_id: int) -> int | None:
     """
     c = turn.c
     ranked = (
-        select(c.file_id, func.min(func.coalesce(c.time, 0)).label("start"))
+        select(c.file_id, func.coalesce(func.min(c.time), 0).label("start"))
         .where(c.session_id == session_id)
         .group_by(c.file_id)
         .subquery()

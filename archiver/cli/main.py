@@ -53,6 +53,9 @@ for module in (archive, review, search, sessions, knowledge, status, demo):
 
 def run() -> None:
     """Entry point. Every failure a person can fix is one line and an exit code; nothing prints a traceback."""
+    # A stream that was closed before we began (`>&-`) is None.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         # The answer is UTF-8 under any locale; a character the terminal lacks must not end the command.
@@ -85,9 +88,16 @@ def _run() -> int:
         return FAILED
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # the folder we stand in was deleted
+        return Path()
+
+
 def _explained(error: OSError) -> str:
     """What a person can do about it, where that is known."""
-    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else Path.cwd()
+    path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else _here()
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return text("store.disk_full", path=path)
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and path.is_relative_to(config.home()):

@@ -53,17 +53,24 @@ def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
         name: option for option in command.commands[arguments[0]].params for name in option.opts if name.startswith("-")
     }
     options |= dict.fromkeys(("-h", "--help"))
-    known, words, rest = [], [], iter(arguments[1:])
+    known: list[str] = []
+    words: list[str] = []
+    rest = iter(arguments[1:])
     for word in rest:
         name, equals, _ = word.partition("=")
         if name not in options:
-            words.append(word)
+            (known if _short_number(word, options) else words).append(word)
             continue
         known.append(word)
         option = options[name]
         if option is not None and not option.is_flag and not equals:
             known += [value for value in [next(rest, None)] if value is not None]
     return [arguments[0], *known, "--", *words]
+
+
+def _short_number(word: str, options: dict[str, Any]) -> bool:
+    """Whether this is a short option with its number behind it: `-n5`."""
+    return word[:1] == "-" and word[:2] in options and word[2:].isdecimal() and word[2:].isascii()
 
 
 def search(

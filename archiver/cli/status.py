@@ -60,7 +60,9 @@ def standing(home: Home) -> dict[str, Any]:
         "inbox": _files(home, "inbox"),
         "quarantined": _files(home, "inbox/quarantine"),
         "last_failure": None,
-        "broken": [{"file": str(broken.path), "reason": broken.reason} for broken in reading.broken],
+        "broken": [
+            {"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in reading.broken
+        ],
         "home": str(home.root),
     }
 
@@ -88,6 +90,6 @@ def _print(home: Home, found: dict[str, Any]) -> None:
         )
     tell("status.home", path=home.root)
     for broken in found["broken"]:
-        warn(one_line(f"{broken['file']}: {broken['reason']}"))
+        warn(one_line(f"{broken['file']}:{broken['line']}: {broken['reason']}"))
     say()
     tell("status.next")

@@ -38,6 +38,7 @@ class Record:
 class Reader:
     """Records and faults after `progress`. Iterate to the end, then read `offset`, `line` and `bytes_read`.
 
+    A file that cannot be read now (rights, a dead disk) is an OSError: it must not pass for one that was read.
     `offset` stops before an unfinished last line, unless `final` and the line turns out to be whole.
     """
 
@@ -53,8 +54,6 @@ class Reader:
         try:
             with open_stream(self.path, self.offset) as stream:
                 yield from self._records(stream)
-        except OSError as error:
-            yield Unreadable(0, error.strerror or type(error).__name__)
         except EOFError as error:
             yield Unreadable(self.line + 1, str(error))
 

@@ -393,9 +393,10 @@ class _OpenClawParse:
         drafts = sorted(self._drafts.values(), key=lambda draft: draft.pos)
         events: list[Event] = [Upsert(self._turn(draft)) for draft in drafts]
         events += [outcome for entry, outcome in self._outcomes if not self._is_abandoned(entry)]
+        external_id = self._session or speech.plain_id(_session_of(self._found.path))
         if not events and not self._resumed:
-            return {}, []
-        external_id = self._session or _session_of(self._found.path)
+            # That a session was deleted is worth telling even if nothing of it is left to read.
+            return {}, [About(external_id, self._cwd)] if self._found.session_status is Status.DELETED else []
         parent = speech.plain_id(self._parent) if self._parent and self._parent != external_id else None
         about = About(external_id, self._cwd, parent=parent, first_time=self._first, last_time=self._latest)
         titles: list[Event] = list(self._titles)

@@ -126,7 +126,8 @@ def test_one_bad_record_and_one_bad_file_cost_nothing_else(tmp_path: Path) -> No
     report = run(tmp_path / "in")
     assert report.turns_added == 2
     assert {(Path(bad["file"]).name, bad["line"]) for bad in report.unreadable} >= {(path.name, 3)}
-    assert any("broken.jsonl" in str(bad["file"]) for bad in report.unreadable)
+    whole = [bad for bad in report.unreadable if "broken.jsonl" in str(bad["file"])]
+    assert whole and not any("broken.jsonl" in str(bad["reason"]) for bad in whole)
 
 
 def test_a_marker_at_the_end_of_each_of_thirty_long_turns_is_found(tmp_path: Path) -> None:
@@ -204,6 +205,20 @@ def test_a_deleted_session_leaves_its_findings_and_no_words(tmp_path: Path) -> N
     assert {path.parent.name for path in words_in(root, "유니크 제약")} == {"staging"}
     assert search("비둘기자리", limit=1) == []
     assert run(tmp_path / "in").files_read == 0
+
+
+def test_a_deleted_session_that_is_kept_is_mined_all_the_same(tmp_path: Path, wwt_home: Path) -> None:
+    wwt_home.mkdir()
+    (wwt_home / "config.toml").write_text("[archive]\nkeep_deleted = true\n", encoding="utf-8")
+    made = OpenClaw()
+    made.say(CHOICE)
+    made.answer("네, SQLite로 구현했습니다.")
+    made.write(tmp_path / "in", ".deleted.2026-03-03T05-00-00.000Z")
+    report = run(tmp_path / "in")
+    assert (report.turns_added, report.candidates_added) == (2, 1)
+    assert waiting()[0]["source_status"] == "deleted"
+    assert search("SQLite", limit=1)[0].session == made.session
+    assert run(tmp_path / "in").candidates_added == 0
 
 
 def test_a_reset_session_keeps_everything_and_is_distilled_at_once(tmp_path: Path) -> None:
@@ -355,3 +370,82 @@ def test_a_session_that_goes_on_after_its_end_is_open_again(tmp_path: Path, monk
     made.say("하나 더 묻겠습니다")
     made.write(path.parent)
     assert [waits.session for waits in run().waiting_idle] == [made.session]
+
+
+def test_finished_reads_a_last_line_without_its_newline_too(tmp_path: Path) -> None:
+    path = decided().write(tmp_path / "in")
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert run(tmp_path / "in").turns_added == 1
+    assert run(tmp_path / "in", finished=True).turns_added == 1
+    assert run(tmp_path / "in", finished=True).files_read == 0
+
+
+@pytest.mark.parametrize("folder", [b"\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", b"bad\xff", b"AKIA" + b"Z7Q2" * 4])
+def test_a_file_under_an_odd_name_is_read_once(tmp_path: Path, folder: bytes) -> None:
+    decided().write(tmp_path / os.fsdecode(folder), age_minutes=60)
+    assert [run(tmp_path / os.fsdecode(folder)).files_read for _ in range(2)] == [1, 0]
+
+
+@pytest.mark.parametrize("values", [{"transcript": "/" + "x" * 5_000}, {"session": "\ud800"}, {"transcript": "/a\0b"}])
+def test_an_event_with_odd_words_stops_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: dict[str, str]
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    decided().write(tmp_path / "claude" / "projects" / "-home-u-shop", age_minutes=60)
+    told = {"session": "s", "transcript": "", **values}
+    inbox.drop(Home.open().root / "inbox", inbox.Event("claude-code", "session-end", cwd="", at=now_ms(), **told))
+    assert run().turns_added == 2
+
+
+def test_a_hook_that_spells_a_path_through_a_link_adds_no_second_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    made = decided()
+    path = made.write(tmp_path / "claude" / "projects" / "-home-u-shop", age_minutes=60)
+    (tmp_path / "link").symlink_to(path.parent)
+    told = str(tmp_path / "link" / path.name)
+    inbox.drop(Home.open().root / "inbox", inbox.Event("claude-code", "session-end", made.session, told, "", now_ms()))
+    assert run().files_read == 1
+    assert list(Home.open().reader.files()) == [("claude-code", str(path))]
+
+
+DELETED, RESET = ".deleted.2026-03-03T05-00-00.000Z", ".reset.2026-03-03T04-00-00.000Z"
+
+
+@pytest.mark.parametrize("ages", [(60, 90), (90, 60)])
+def test_what_was_reset_before_its_session_was_deleted_goes_too(tmp_path: Path, ages: tuple[float, float]) -> None:
+    made = OpenClaw()
+    made.say("코끼리별 서버를 쓰기로 하자")
+    made.write(tmp_path / "in", DELETED, age_minutes=ages[0])
+    made.write(tmp_path / "in", RESET, age_minutes=ages[1])
+    run(tmp_path / "in")
+    assert Home.open().reader.counts()["turns"] == 0
+
+
+def test_what_is_said_under_the_id_of_a_deleted_session_stays(tmp_path: Path) -> None:
+    gone, again = OpenClaw(), OpenClaw()
+    gone.say("코끼리별 서버를 쓰기로 하자")
+    again.say("비둘기자리 서버는 어디 있어요?")
+    gone.write(tmp_path / "in", DELETED, age_minutes=90)
+    again.write(tmp_path / "in", age_minutes=60)
+    run(tmp_path / "in")
+    assert [turn["text"] for turn in Home.open().reader.rows("SELECT text FROM turn")] == [
+        "비둘기자리 서버는 어디 있어요?"
+    ]
+
+
+@pytest.mark.parametrize("left", [b"", b'{"type":"mess'])
+def test_a_deleted_session_whose_file_is_empty_or_broken_is_dropped_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bytes
+) -> None:
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "claw"))
+    made = OpenClaw()
+    made.say("코끼리별 서버는 어디 있어요?")
+    live = made.write(tmp_path / "claw" / "agents" / "main" / "sessions", age_minutes=60)
+    run()
+    live.unlink()
+    live.with_name(live.name + DELETED).write_bytes(left)
+    run()
+    assert words_in(Home.open().root, "코끼리별") == []
+    assert [row["external_id"] for row in Home.open().reader.rows("SELECT external_id FROM session")] == [made.session]

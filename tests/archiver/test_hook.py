@@ -114,3 +114,13 @@ def test_the_hook_loads_the_standard_library_only() -> None:
     assert set(loaded.stdout.split()).isdisjoint(
         {"typer", "pydantic", "sqlalchemy", "numpy", "tantivy", "yaml", "orjson", "alembic"}
     )
+
+
+def test_without_standard_output_the_hook_ends_at_once_and_in_peace(wwt_home: Path) -> None:
+    script = f"{sys.executable} -c 'from archiver.hook import main; main()' claude-code session-end '{{}}' >&-"
+    done = subprocess.run(
+        ["bash", "-c", script], capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(list((wwt_home / "inbox").iterdir())) == 1
+    assert not (wwt_home / "log" / "hook.log").exists()

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_entries_of_other_projects_are_never_shown() -> None:
     know("비밀 정책", "port", project="/home/u/other")
     assert block().entries == (mine,)
     assert block("port").entries == (mine,)
+
+
+@pytest.mark.parametrize("place", ["~", "/"])
+def test_what_was_learned_in_the_home_folder_or_the_root_stays_there(place: str) -> None:
+    place = str(Path(place).expanduser())
+    uid = know("셸은 zsh", "zsh", project=place)
+    assert block(cwd=place).entries == (uid,)
+    assert block(cwd=str(Path.home() / "new" / "app")).entries == ()
 
 
 def test_global_knowledge_is_shown_where_a_tag_matches() -> None:
@@ -117,10 +126,16 @@ def test_a_folder_suggests_its_dependencies_branch_and_kinds(tmp_path: Path) -> 
     assert {"redis", "timeout", "nestjs", "react", "fastapi", "sqlalchemy", "go"} <= tags_at(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"dependencies": 3}', "\xff"])
+@pytest.mark.parametrize("content", ["{", "[]", '{"dependencies": 3}', "\xff", "[" * 100_000, "a=" + "[" * 100_000])
 def test_a_broken_manifest_suggests_nothing(tmp_path: Path, content: str) -> None:
     for name in ("package.json", "pyproject.toml", "Cargo.toml"):
         (tmp_path / name).write_bytes(content.encode("latin-1"))
+    assert tags_at(tmp_path) >= set()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_in_a_manifests_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "package.json")
     assert tags_at(tmp_path) >= set()
 
 

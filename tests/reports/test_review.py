@@ -136,6 +136,8 @@ def test_a_queue_file_cut_short_is_reported_kept_and_never_taken_for_empty(cut: 
     damaged = path.read_bytes()
     done = wwt("review", "--list", "--all", "--json")
     assert [Path(broken["file"]) for broken in json.loads(done.stdout)["broken"]] == [path]
+    line = json.loads(wwt("status", "--json").stdout)["broken"][0]["line"]
+    assert f"{path}:{line}: " in wwt("status").stderr
     wwt("review", "--accept-all", "--all", "--yes")
     assert path.read_bytes() == damaged
     append(Path.home() / ".claude/projects/-srv-shop/S1.jsonl", encode([user("9", "이어서 하자", "1a", 9)]))

@@ -182,6 +182,18 @@ def test_the_best_of_many_are_shown_with_their_number(wwt_home: Path) -> None:
     assert "1 of 20 (the best 20 of 1,143)" in script.shown[0]
 
 
+def test_a_candidate_stands_under_the_names_that_the_lists_use(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(
+        desk,
+        candidate("재시도 횟수는 3으로 고정하자"),
+        session="cc4553b7-0000-4000-8000-000000000001",
+        project="/home/u/paylink",
+    )
+    _, script = sit(desk, "q")
+    assert script.shown[0].splitlines()[2].endswith(" · paylink · cc4553b7")
+
+
 def test_nothing_shown_can_drive_a_terminal(wwt_home: Path) -> None:
     desk = desk_at(wwt_home)
     stage(desk, candidate("평범한 결정을 하나 적는다", rule="x\x1b[2J"), session="\x1b]0;evil\x07\u202e")

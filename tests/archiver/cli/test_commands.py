@@ -266,3 +266,28 @@ def test_the_demo_tells_the_whole_story_and_leaves_nothing(wwt_home: Path) -> No
     assert "ERR_DUP_ORDER" in done.stdout
     assert "tiger" not in done.stdout
     assert not wwt_home.exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("{} status >&- 2>&-", 0),
+        ("mkdir gone; cd gone; rmdir ../gone; {} recall", 1),
+        ("mkdir gone; cd gone; rmdir ../gone; {} search ERR_7F3A", 1),
+        ("{} show $'ab\\xffcd'", 1),
+        ("{} search x --all --branch $'\\xff'", 0),
+    ],
+)
+def test_odd_surroundings_end_in_a_line_and_an_exit_code(archived: Path, script: str, code: int) -> None:
+    program = f"{sys.executable} -c 'from archiver.cli.main import run; run()'"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", script.format(program)], capture_output=True, cwd=archived, env=env, timeout=60
+    )
+    assert done.returncode == code
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_number_may_stand_right_behind_its_short_option(archived: Path) -> None:
+    found = json.loads(wwt("search", "SQLite", "-n1", "--json", cwd=archived).stdout)
+    assert len(found["hits"]) == 1

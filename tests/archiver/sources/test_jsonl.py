@@ -118,8 +118,11 @@ def test_a_damaged_archive_is_one_fault(tmp_path: Path) -> None:
     assert [line for line, _ in read(path)[1]] == [1]
 
 
-def test_a_file_that_is_gone_is_one_fault(tmp_path: Path) -> None:
-    assert [line for line, _ in read(tmp_path / "gone.jsonl")[1]] == [0]
+def test_a_file_that_cannot_be_read_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read(tmp_path / "gone.jsonl")
+    with pytest.raises(OSError, match="regular"):
+        read(tmp_path)
 
 
 def test_memory_stays_near_the_longest_line(tmp_path: Path) -> None:

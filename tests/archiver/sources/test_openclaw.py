@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archiver.sources.openclaw import OpenClaw
-from archiver.transcript import About, Title
+from archiver.transcript import About, Found, Progress, Title
 from store.records import Role, State, Status
 from tests.archiver.sources.transcripts import (
     Row,
@@ -269,3 +269,11 @@ def test_reading_a_file_in_two_pieces_gives_what_reading_it_whole_gives(
     wanted = turns(parse(CLAW, path)[0])
     cut = data.draw(st.sampled_from([0] + [at + 1 for at, byte in enumerate(whole) if byte == 10]))
     assert in_two_pieces(CLAW, path, whole, cut) == wanted
+
+
+def test_a_deleted_file_without_anything_in_it_still_names_its_session(tmp_path: Path) -> None:
+    path = tmp_path / f"S9.jsonl.deleted.{WHEN}"
+    path.touch()
+    deleted = Found("openclaw", path, "deleted", Status.DELETED)
+    assert list(CLAW.parse(deleted, Progress(), final=True)) == [About("S9")]
+    assert parse(CLAW, path)[0] == []
