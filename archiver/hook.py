@@ -31,6 +31,7 @@ START = frozenset({"session-start", "pre-prompt"})
 def main() -> None:
     if os.environ.get(GUARD):
         return
+    os.umask(0o077)  # whatever is written under WWT_HOME is its owner's alone
     # A read that hangs (a dead network disk, a held lock) must not hold the agent: the process ends without a word.
     threading.Timer(SECONDS, _give_up).start()
     try:

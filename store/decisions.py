@@ -14,6 +14,8 @@ from store.tables import decision_log
 from store.verdicts import Verdict
 
 KEPT = 20
+REJECT = "reject"
+"""The `action` of a rejection, as `staging.promote.Move` logs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,15 @@ def drop(tx: Connection, decision_id: int) -> None:
 
 
 def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
-    """Blank the quotes of this session in the log: its words were deleted or forgotten."""
+    """The words of this session were deleted: blank its quotes in the log, and let go of its findings that were rejected.
+
+    Those can't be taken back any more; an accepted finding is knowledge now, and stays with its log.
+    """
     for decided in newest(tx):
         waiting = json.loads(decided.waiting)
+        if decided.action == REJECT and all(_is_of(part, agent, session) for part in waiting):
+            drop(tx, decided.id)
+            continue
         if not _blank(waiting, agent, session):
             continue
         stored = SafeText(json.dumps(waiting, ensure_ascii=False))  # it was safe before, and only lost words
@@ -82,16 +90,18 @@ def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
 def forget(tx: Connection, agent: str, session: str) -> None:
     """Drop the decisions about what this session said: with its words forgotten they can't be taken back."""
     for decided in newest(tx):
-        headers = [part["header"] for part in json.loads(decided.waiting)]
-        if any((h["agent"], h["source_session"]) == (agent, session) for h in headers):
+        if any(_is_of(part, agent, session) for part in json.loads(decided.waiting)):
             drop(tx, decided.id)
+
+
+def _is_of(part: dict[str, Any], agent: str, session: str) -> bool:
+    return (part["header"]["agent"], part["header"]["source_session"]) == (agent, session)
 
 
 def _blank(waiting: list[dict[str, Any]], agent: str, session: str) -> bool:
     changed = False
     for part in waiting:
-        header = part["header"]
-        if (header["agent"], header["source_session"]) == (agent, session):
+        if _is_of(part, agent, session):
             changed = changed or bool(part["item"]["evidence"])
             part["item"]["evidence"] = []
     return changed

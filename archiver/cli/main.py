@@ -53,6 +53,7 @@ for module in (archive, review, search, sessions, knowledge, status, demo):
 
 def run() -> None:
     """Entry point. Every failure a person can fix is one line and an exit code; nothing prints a traceback."""
+    os.umask(0o077)  # whatever is written under WWT_HOME is its owner's alone
     # A stream that was closed before we began (`>&-`) is None.
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  open until the end
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
@@ -74,7 +75,7 @@ def _run() -> int:
     except typer.Exit as error:
         return error.exit_code
     except typer.TyperException as error:
-        warn(text("cli.usage", problem=error.format_message()))
+        warn(text("cli.usage", problem=error.format_message().rstrip(".")))
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         warn(text("cli.interrupted"))

@@ -26,6 +26,8 @@ class Scope:
 
 def scope_of(home: Home, project: str | None, *, everything: bool, cwd: Path | None = None) -> Scope:
     """`--all`, else `--project`, else the project of the current folder; in a folder that is none, everything."""
+    if everything and project:
+        raise WwtError("scope.both", exit_code=USAGE)
     if everything:
         return Scope(None, messages.text("scope.all"))
     if project:

@@ -59,6 +59,7 @@ def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
     for word in rest:
         name, equals, _ = word.partition("=")
         if name not in options:
+            _refuse_misspelling(name, options)
             (known if _short_number(word, options) else words).append(word)
             continue
         known.append(word)
@@ -66,6 +67,17 @@ def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
         if option is not None and not option.is_flag and not equals:
             known += [value for value in [next(rest, None)] if value is not None]
     return [arguments[0], *known, "--", *words]
+
+
+def _refuse_misspelling(word: str, options: dict[str, Any]) -> None:
+    """`--limt 5` is a slip, not two words to look for."""
+    if not word.startswith("--"):
+        return
+    from difflib import get_close_matches  # noqa: PLC0415  needed only for a word like an option
+
+    close = get_close_matches(word, options, 1, cutoff=0.8)
+    if close:
+        raise WwtError("cli.misspelt", name=word, meant=close[0], exit_code=USAGE)
 
 
 def _short_number(word: str, options: dict[str, Any]) -> bool:
@@ -203,7 +215,7 @@ def _print(home: Home, results: Results, context: int, *, narrow: bool) -> None:
     for notice in results.notices:
         warn(messages.text(notice))
     if not results.hits:
-        tell("search.nothing", scope=results.scope)
+        tell("search.nothing" if narrow else "search.nothing_anywhere", scope=results.scope)
         return
     for hit in results.hits:
         _print_hit(hit)

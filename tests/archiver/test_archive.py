@@ -449,3 +449,16 @@ def test_a_deleted_session_whose_file_is_empty_or_broken_is_dropped_by_its_name(
     run()
     assert words_in(Home.open().root, "코끼리별") == []
     assert [row["external_id"] for row in Home.open().reader.rows("SELECT external_id FROM session")] == [made.session]
+
+
+def test_what_was_rejected_of_a_deleted_session_leaves_no_words_either(tmp_path: Path) -> None:
+    made = OpenClaw()
+    made.say("비둘기자리 서버의 재시도 횟수는 3으로 고정하자")
+    made.answer("네, 재시도 횟수를 3으로 고정했습니다.")
+    path = made.write(tmp_path / "in")
+    run(tmp_path / "in", finished=True)
+    assert review.reject_all(Home.open().desk, Filters()).rejected == 1
+    path.rename(path.with_name(path.name + ".deleted.2026-03-03T05-00-00.000Z"))
+    run(tmp_path / "in")
+    assert waiting() == []
+    assert words_in(Home.open().root, "비둘기자리") == []

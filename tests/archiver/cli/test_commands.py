@@ -197,6 +197,8 @@ def test_no_query_is_an_error(archived: Path, query: str) -> None:
         (("show", "nothing-like-it"), 1, "nothing-like-it"),
         (("search", "x", "--project", "nope"), 2, "nope"),
         (("search", "x", "--type", "opinion"), 2, "opinion"),
+        (("search", "x", "--limt", "5"), 2, "--limit"),
+        (("search", "x", "--all", "--project", "y"), 2, "--all"),
         (("review", "--list", "--accept-all"), 2, "--list"),
         (("review", "--min-confidence", "7"), 2, "--min-confidence"),
         (("nonsense",), 2, "nonsense"),
