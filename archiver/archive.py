@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -19,6 +20,8 @@ from store import messages
 from store.errors import WwtError
 from store.reader import DueSession
 from store.records import Status, now_ms
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from archiver.ingest import FileReport
@@ -261,6 +264,15 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
             one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=final)
         except OSError as error:
             report.unreadable.append({"file": str(found.path), "line": 0, "reason": error.strerror or str(error)})
+            continue
+        except WwtError:
+            raise
+        except (
+            Exception
+        ) as error:  # a fault of ours in one file must not cost the others; its transaction is rolled back
+            log.debug("%s", found.path, exc_info=True)
+            reason = messages.text("archive.fault", error=f"{type(error).__name__}: {error}"[:300])
+            report.unreadable.append({"file": str(found.path), "line": 0, "reason": reason})
             continue
         _count(report, one)
         unindexed += one.chunks_added

@@ -88,6 +88,8 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
         with home.database.transaction() as tx:
             sessions.save_file(tx, source.agent, path, values)
         return report, Intake()
+    if not conversation.turns:
+        conversation = _as_archived(home, conversation)
     mined = mine(conversation, home.rules, morphemes=morphemes)
     intake = _stage(home, _source(conversation, "deleted"), mined)
     with home.database.transaction() as tx:
@@ -105,3 +107,10 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
         sessions.widen(tx, session_id, about.first_time, about.last_time)
         sessions.save_file(tx, source.agent, path, values | {"session_id": session_id})
     return report, intake
+
+
+def _as_archived(home: Home, unread: Conversation) -> Conversation:
+    """The session as it was archived while it was live: its file is empty or damaged, what was learned is still here."""
+    with home.database.transaction() as tx:
+        held = sessions.find(tx, unread.agent, unread.session)
+        return unread if held is None else sessions.conversation(tx, held)[0]

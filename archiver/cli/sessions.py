@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from archiver.agents import AGENTS, resume_command
 from archiver.cli.archive import Json, Since, known_agents, moment
 from archiver.cli.output import accent, bold, dim, emit, say, tell, width
 from archiver.cli.search import All, Project
@@ -67,8 +68,6 @@ def sessions(
 
 
 def _session(row: SessionRow) -> dict[str, Any]:
-    from archiver.agents import resume_command  # noqa: PLC0415
-
     return {
         "session": row.external_id,
         "agent": row.agent,
@@ -132,8 +131,12 @@ def _entry(home: Any, uid: str) -> Entry | None:
 
 
 def _find_session(reader: Reader, wanted: str) -> SessionRow:
-    """By whole id, else by a prefix of at least four characters that only one session has."""
-    found = reader.sessions("WHERE s.external_id = ?", (wanted,))
+    """By whole id, else by a prefix of at least four characters that only one session has; `agent:id` where two agents share one."""
+    agent, colon, rest = wanted.partition(":")
+    if colon and agent in {known.id for known in AGENTS}:
+        found = reader.sessions("WHERE s.agent = ? AND s.external_id = ?", (agent, rest))
+    else:
+        found = reader.sessions("WHERE s.external_id = ?", (wanted,))
     if not found and len(wanted) >= 4:
         escaped = re.sub(r"([\\%_])", r"\\\1", wanted)
         found = reader.sessions(
@@ -144,7 +147,7 @@ def _find_session(reader: Reader, wanted: str) -> SessionRow:
     if not found:
         raise WwtError("show.unknown", what=wanted)
     if len(found) > 1:
-        listed = "\n  ".join(f"{row.external_id}  {row.agent}  {one_line(row.title or '', 60)}" for row in found)
+        listed = "\n  ".join(f"{row.agent}:{row.external_id}  {one_line(row.title or '', 60)}" for row in found)
         raise WwtError("show.ambiguous", what=wanted, known=listed, exit_code=USAGE)
     return found[0]
 
@@ -165,8 +168,6 @@ def _turn(turn: Any) -> dict[str, Any]:
 
 
 def _print_session(row: SessionRow, turns: list[Any]) -> None:
-    from archiver.agents import resume_command  # noqa: PLC0415
-
     say(bold(_title(row)))
     say(
         dim(

@@ -13,12 +13,15 @@ import pytest
 from archiver import inbox, review
 from archiver.archive import Report, Wish, archive
 from archiver.cli.search import find
+from archiver.cli.sessions import _find_session
 from archiver.home import Home
 from archiver.ingest import rechunk
 from archiver.recall import recall
 from archiver.sources.claude_code import ClaudeCode
+from archiver.transcript import Found, Parse, Progress
 from staging.waiting import Filters
 from store import sessions
+from store.errors import WwtError
 from store.records import Hit, Role, State, now_ms
 from tests.factories import Claude, OpenClaw, words_in
 
@@ -462,3 +465,46 @@ def test_what_was_rejected_of_a_deleted_session_leaves_no_words_either(tmp_path:
     run(tmp_path / "in")
     assert waiting() == []
     assert words_in(Home.open().root, "비둘기자리") == []
+
+
+def test_a_damaged_deleted_file_still_leaves_what_was_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENCLAW_STATE_DIR", str(tmp_path / "claw"))
+    made = OpenClaw()
+    made.say("비둘기자리 서버의 재시도 횟수는 3으로 고정하자")
+    made.answer("네, 재시도 횟수를 3으로 고정했습니다.")
+    path = made.write(tmp_path / "claw" / "agents" / "main" / "sessions")
+    run()
+    path.unlink()
+    path.with_name(path.name + ".deleted.2026-03-03T05-00-00.000Z").write_bytes(b"\x00\x01 damaged\n")
+    assert run().candidates_added == 1
+    assert search("비둘기자리", limit=1) == []
+
+
+def test_a_fault_in_one_file_costs_the_others_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decided().write(tmp_path / "in")
+    broken = decided("eeeeeeee-0000-4000-8000-000000000009", prefix="other-").write(tmp_path / "in")
+    parse = ClaudeCode.parse
+
+    def faulty(self: ClaudeCode, found: Found, progress: Progress, *, final: bool) -> Parse:
+        if found.path == broken:
+            raise KeyError("message")
+        return parse(self, found, progress, final=final)
+
+    monkeypatch.setattr(ClaudeCode, "parse", faulty)
+    report = run(tmp_path / "in")
+    assert report.turns_added == 2
+    assert [(bad["file"], "KeyError" in str(bad["reason"])) for bad in report.unreadable] == [(str(broken), True)]
+    monkeypatch.undo()
+
+
+def test_two_agents_with_one_session_id_are_told_apart(tmp_path: Path) -> None:
+    shared = "aaaaaaaa-0000-4000-8000-000000000001"
+    decided(shared).write(tmp_path / "in" / "claude")
+    made = OpenClaw(shared)
+    made.say("오픈클로의 질문")
+    made.write(tmp_path / "in" / "openclaw")
+    run(tmp_path / "in")
+    home = Home.open()
+    assert _find_session(home.reader, f"openclaw:{shared}").agent == "openclaw"
+    with pytest.raises(WwtError):
+        _find_session(home.reader, shared)
