@@ -224,12 +224,23 @@ def test_global_scope_is_a_reviewers_choice(wwt_home: Path) -> None:
 def test_the_log_forgets_the_quotes_of_a_session(wwt_home: Path) -> None:
     desk = desk_at(wwt_home)
     stage(desk, candidate("말한 그대로의 문장이다"))
-    decide(desk, waits(desk)[0], Move.REJECT)
+    decide(desk, waits(desk)[0], Move.ACCEPT)
     with desk.database.transaction() as tx:
         decisions.withhold_quotes(tx, "claude-code", "s1")
         (logged,) = decisions.newest(tx)
         assert json.loads(logged.waiting)[0]["item"]["evidence"] == []
         decisions.forget(tx, "claude-code", "s1")
+        assert decisions.newest(tx) == []
+
+
+def test_the_log_lets_go_of_what_was_rejected_of_a_deleted_session(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, candidate("말한 그대로의 문장이다"))
+    decide(desk, waits(desk)[0], Move.REJECT)
+    with desk.database.transaction() as tx:
+        decisions.withhold_quotes(tx, "claude-code", "another")
+        assert len(decisions.newest(tx)) == 1
+        decisions.withhold_quotes(tx, "claude-code", "s1")
         assert decisions.newest(tx) == []
 
 
