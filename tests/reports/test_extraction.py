@@ -126,10 +126,7 @@ def test_error_placeholders_are_no_solutions() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        pytest.param(
-            ("Kafka로 바꿀까?", "Kafka를 추천합니다. Kafka로 결정하겠습니다.", "아니, 아직 정하지 말자"),
-            marks=pytest.mark.xfail(strict=True, reason="putting a choice off is taken for a choice"),
-        ),
+        ("Kafka로 바꿀까?", "Kafka를 추천합니다. Kafka로 결정하겠습니다.", "아니, 아직 정하지 말자"),
         ("Should we switch to Kafka?", "I would go with Kafka. Let's use Kafka.", "not yet"),
         ("만약 Kafka를 쓰기로 했다면 어땠을까", "더 복잡했을 것입니다."),
         ("도움이 필요해", "무엇을 도와드릴까요?"),
