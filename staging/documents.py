@@ -417,11 +417,6 @@ class Queue:
     def name_for(agent: str, session: str) -> str:
         return f"{slug(agent, characters=30, size=40)}-{slug(session)}-{short_hash(agent, session)}.json"
 
-    @staticmethod
-    def patterns_for(project: str) -> str:
-        """The document of a project's patterns, which rest on several sessions. `project` is its key."""
-        return f"patterns-{slug(Path(project).name)}-{short_hash(project)}.json"
-
     def read(self) -> Reading:
         """Every document, by name; those that did not change since the last read are not parsed again."""
         results = [(name, self._cached(name)) for name in self._names()]

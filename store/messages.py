@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-LANGUAGES = ("en", "ko")
-
 
 def language() -> str:
     """`WWT_LANG`, else the locale's language; anything that is not Korean reads English."""

@@ -51,11 +51,6 @@ class Tree:
         self._inherited.update(dict.fromkeys(trail, answer))
         return answer
 
-    def any_abandoned(self) -> bool:
-        if self._abandoned is None:
-            self._abandoned = self._rewound_prompts()
-        return bool(self._abandoned)
-
     def _upwards(self, node: str | None) -> list[str]:
         """`node` and its ancestors up to the root, or to the nearest one whose answer is known. Safe against loops."""
         path: list[str] = []

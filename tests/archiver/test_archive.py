@@ -78,7 +78,7 @@ def test_growth_is_read_from_where_reading_stopped(tmp_path: Path) -> None:
     report = run(tmp_path / "in")
     assert report.turns_added == 2
     assert growth <= report.bytes_read <= growth + 8192
-    assert search("gg77")[0].citation.endswith("#83") or "gg77" in search("gg77")[0].text
+    assert "gg77" in search("gg77", limit=1)[0].text
 
 
 def test_growth_changes_only_the_last_chunks(tmp_path: Path) -> None:
