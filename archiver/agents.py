@@ -1,4 +1,4 @@
-"""The agents by name, and how each goes on with a session."""
+"""The table of agents: the one place that lists the transcript formats wwt reads."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """`resume` is the agent's own command with `{session}` in it, where it has one."""
+    """A row of the table.
+
+    module: the one in `archiver.sources` whose `SOURCE` reads the format.
+    files: names a file must match to be opened where the user points at a folder.
+    resume: the agent's own command with `{session}` in it, where it has one.
+    """
 
     id: str
     name: str
+    module: str
+    files: tuple[str, ...] = ("*.jsonl*",)
     resume: str | None = None
 
 
 AGENTS = (
-    Agent("claude-code", "Claude Code", "claude --resume {session}"),
-    Agent("openclaw", "OpenClaw"),
+    Agent("claude-code", "Claude Code", "claude_code", resume="claude --resume {session}"),
+    Agent("openclaw", "OpenClaw", "openclaw"),
 )
+"""In the order in which a file of unknown origin is tried."""
 
 
 def display_name(agent: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -81,7 +80,7 @@ class Report:
     notices: list[str] = field(default_factory=list)
     days_left: int | None = None
     """Until Claude Code deletes the oldest transcript that was not archived before this run."""
-    would_read: list[Path] = field(default_factory=list)
+    would_read: list[str] = field(default_factory=list)
 
     def contract(self) -> dict[str, Any]:
         """The stable JSON keys of `wwt archive --json`."""
@@ -115,7 +114,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
         report.days_left = kept.days_left
     if wish.dry_run:
-        report.would_read = [item.path for item in changed]
+        report.would_read = [item.name for item in changed]
         return report
     if home.masked_again:
         report.notices.append(messages.text("archive.remasked", count=home.masked_again))
@@ -153,8 +152,8 @@ def _each_once(told: list[Found], discovered: Iterable[Found]) -> list[Found]:
     """What hooks told of first. A file that they spell differently (through a link) goes by the path in its agent's folder."""
     if not told:
         return list(discovered)
-    by_file = {os.path.realpath(item.path): item for item in discovered}
-    first = [by_file.pop(real, item) for item in told if (real := os.path.realpath(item.path))]
+    by_file = {discover.identity(item): item for item in discovered}
+    first = [by_file.pop(discover.identity(item), item) for item in told]
     return [*first, *by_file.values()]
 
 
@@ -169,7 +168,7 @@ def _wanted(found: Found, wish: Wish) -> bool:
     if wish.agents and found.agent not in wish.agents:
         return False
     try:
-        return wish.since is None or found.path.stat().st_mtime_ns // 1_000_000 >= wish.since
+        return wish.since is None or found.size_and_clock()[1] // 1_000_000 >= wish.since
     except OSError:
         return True  # the reading reports it
 
@@ -193,20 +192,20 @@ def _spelling(home: Home, known: Known) -> Callable[[str], str]:
 
 
 def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[[str], str]) -> bool:
-    row = known.get((found.agent, spelled(str(found.path))))
+    row = known.get((found.agent, spelled(found.name)))
     if row is None:
         return False
     try:
-        stat = found.path.stat()
+        size, clock = found.size_and_clock()
     except OSError:
         return False
     # Never the clock alone: two appends may fall into one tick of it.
     same = (row["size"], row["mtime_ns"], row["parser_version"]) == (
-        stat.st_size,
-        stat.st_mtime_ns,
+        size,
+        clock,
         source_of(found.agent).parser_version,
     )
-    return same and not (row["pending"] and _idle(stat.st_mtime_ns // 1_000_000, idle_minutes))
+    return same and not (row["pending"] and _idle(clock // 1_000_000, idle_minutes))
 
 
 def _in_turn(changed: list[Found]) -> list[Found]:
@@ -222,14 +221,14 @@ def _in_turn(changed: list[Found]) -> list[Found]:
 
 
 def _beginning(found: Found) -> tuple[str, str]:
-    return found.agent, found.path.name.partition(".jsonl")[0]
+    return found.agent, found.member.partition("#")[0] or found.path.name.partition(".jsonl")[0]
 
 
 def _written(found: Found) -> tuple[int, int]:
     """When a file was last written; what was reset before the deletion comes first, and a live file behind one as old."""
     order = {Status.ACTIVE: 2, Status.DELETED: 1}.get(found.session_status, 0)
     try:
-        return found.path.stat().st_mtime_ns if order else 0, order
+        return found.size_and_clock()[1] if order else 0, order
     except OSError:
         return 0, order
 
@@ -259,20 +258,20 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
             final = (
                 wish.finished
                 or found.segment != "live"
-                or _idle(found.path.stat().st_mtime_ns // 1_000_000, home.settings.archive.idle_minutes)
+                or _idle(found.size_and_clock()[1] // 1_000_000, home.settings.archive.idle_minutes)
             )
             one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=final)
         except OSError as error:
-            report.unreadable.append({"file": str(found.path), "line": 0, "reason": error.strerror or str(error)})
+            report.unreadable.append({"file": found.name, "line": 0, "reason": error.strerror or str(error)})
             continue
         except WwtError:
             raise
         except (
             Exception
         ) as error:  # a fault of ours in one file must not cost the others; its transaction is rolled back
-            log.debug("%s", found.path, exc_info=True)
+            log.debug("%s", found.name, exc_info=True)
             reason = messages.text("archive.fault", error=f"{type(error).__name__}: {error}"[:300])
-            report.unreadable.append({"file": str(found.path), "line": 0, "reason": reason})
+            report.unreadable.append({"file": found.name, "line": 0, "reason": reason})
             continue
         _count(report, one)
         unindexed += one.chunks_added
@@ -289,7 +288,7 @@ def _count(report: Report, one: FileReport) -> None:
     report.turns_added += one.turns_added
     report.chunks_added += one.chunks_added
     report.sessions |= one.session_ids
-    report.unreadable += [{"file": str(one.path), "line": bad.line, "reason": bad.reason} for bad in one.unreadable]
+    report.unreadable += [{"file": one.name, "line": bad.line, "reason": bad.reason} for bad in one.unreadable]
 
 
 def _to_bury(home: Home, found: Found) -> bool:
@@ -314,7 +313,7 @@ def _erase(home: Home) -> None:
 
 def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callable[[str], str]) -> None:
     """Note which files an agent has cleaned up. The archive keeps their sessions; a root that is gone says nothing."""
-    present = {(item.agent, spelled(str(item.path))) for item in found}
+    present = {(item.agent, spelled(item.name)) for item in found}
     roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
     gone = [
         int(row["id"])

@@ -6,9 +6,11 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from archiver.agents import AGENTS
 from archiver.sources import SOURCES
 from archiver.sources.claude_code import AGENT as CLAUDE_CODE
 from archiver.sources.claude_code import config_dir
@@ -23,6 +25,8 @@ RETENTION_DAYS = 30
 DAY = 86_400_000
 
 _SUFFIXES = (".jsonl", ".jsonl.zst")
+_PATTERNS = sorted({pattern for agent in AGENTS for pattern in agent.files})
+_HIDDEN = (".specstory", ".aider.chat.history.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class Retention:
 
 def retention(found: Iterable[Found], now: int) -> Retention | None:
     """When Claude Code deletes the oldest of these files; give it the ones not archived yet. None if there are none."""
-    times = [time for one in found if one.agent == CLAUDE_CODE and (time := _mtime_ns(one.path))]
+    times = [time for one in found if one.agent == CLAUDE_CODE and (time := _clock(one))]
     if not times:
         return None
     days = _cleanup_days()
@@ -107,13 +111,18 @@ def _sources(agents: list[str] | None) -> list[Source]:
 def _newest_first(found: Iterable[Found]) -> Iterator[Found]:
     by_file: dict[str, Found] = {}
     for one in found:
-        by_file.setdefault(os.path.realpath(one.path), one)
-    yield from sorted(by_file.values(), key=lambda one: (-_mtime_ns(one.path), str(one.path)))
+        by_file.setdefault(identity(one), one)
+    yield from sorted(by_file.values(), key=lambda one: (-_clock(one), one.name))
 
 
-def _mtime_ns(path: Path) -> int:
+def identity(found: Found) -> str:
+    """The same for every way that leads to a transcript, through links or not."""
+    return f"{os.path.realpath(found.path)}#{found.member}"
+
+
+def _clock(found: Found) -> int:
     try:
-        return path.stat().st_mtime_ns
+        return found.size_and_clock()[1]
     except OSError:
         return 0
 
@@ -127,7 +136,7 @@ def _folder(folder: Path, known: Mapping[str, str], found: list[Found], problems
 
 
 def _walk(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Files under a folder, hidden ones left out. Links to folders are followed, each folder once."""
+    """Files under a folder, hidden ones left out but for those where agents export to. Links to folders are followed, each folder once."""
     entered: set[str] = set()
     waiting = [folder]
     while waiting:
@@ -142,7 +151,7 @@ def _walk(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             problems.append(_unreadable(here, error))
             continue
         for child in children:
-            if child.name.startswith("."):
+            if child.name.startswith(".") and child.name not in _HIDDEN:
                 continue
             if child.is_dir():
                 waiting.append(child)
@@ -154,8 +163,11 @@ def _file(path: Path, known: Mapping[str, str], found: list[Found], problems: li
     """Add the file to what was found, or say why not. In a folder, files that no agent writes are passed over in silence."""
     if not named and not _may_be_transcript(path):
         return
+    # Of other names than the agents' own many are no transcript, and no one asks why.
+    expected = named or (path.name.endswith(_SUFFIXES) and not _is_kept_beside(path))
     try:
-        one = _sniffed(path) or _known(path, known)
+        one = _sniffed(path, HEADS if expected else HEADS[:1]) or _known(path, known)
+        members = list(_members(one)) if one is not None else []
         size = path.stat().st_size
     except FileNotFoundError:
         problems.append(Problem(path, "discover.missing"))
@@ -165,13 +177,11 @@ def _file(path: Path, known: Mapping[str, str], found: list[Found], problems: li
         problems.append(Problem(path, "discover.damaged", {"reason": str(error)}))
     else:
         if one is not None:
-            found.append(one)
-        elif size == 0:
+            found += members
+        elif size == 0 and (expected or ".jsonl" in path.name):
             problems.append(Problem(path, "discover.empty"))
-        elif is_utf16(_head(path)):
-            problems.append(Problem(path, "discover.not_utf8"))
-        elif named or (path.name.endswith(_SUFFIXES) and not _is_kept_beside(path)):
-            problems.append(Problem(path, "discover.unknown_format"))
+        elif expected:
+            problems.append(Problem(path, "discover.not_utf8" if is_utf16(_head(path)) else "discover.unknown_format"))
 
 
 def _unreadable(path: Path, error: OSError) -> Problem:
@@ -179,8 +189,11 @@ def _unreadable(path: Path, error: OSError) -> Problem:
 
 
 def _may_be_transcript(path: Path) -> bool:
-    """Archives carry their reason and time behind `.jsonl`, so the suffix alone would miss them."""
-    return ".jsonl" in path.name
+    return any(fnmatch(path.name, pattern) for pattern in _PATTERNS)
+
+
+def _members(found: Found) -> Iterable[Found]:
+    return next(source for source in SOURCES if source.agent == found.agent).members(found)
 
 
 def _is_kept_beside(path: Path) -> bool:
@@ -189,9 +202,8 @@ def _is_kept_beside(path: Path) -> bool:
     return any(part in path.name for part in beside) or path.name in ("journal.jsonl", "history.jsonl")
 
 
-def _sniffed(path: Path) -> Found | None:
-    head = b""
-    for size in HEADS:
+def _sniffed(path: Path, sizes: tuple[int, ...]) -> Found | None:
+    for size in sizes:
         with open_stream(path) as stream:
             head = _read(stream, size)
         for source in SOURCES:

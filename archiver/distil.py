@@ -75,15 +75,15 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
     Its row stays: agent, project, times and status say where an entry came from, and the file is not read again.
     """
     conversation, report, about = read_whole(source, found, home.redact)
-    stat = found.path.stat()
+    size, clock = found.size_and_clock()
     values = {
         "segment": "deleted",
-        "size": stat.st_size,
-        "mtime_ns": stat.st_mtime_ns,
-        "offset": stat.st_size,
+        "size": size,
+        "mtime_ns": clock,
+        "offset": size,
         "parser_version": source.parser_version,
     }
-    path = safe_id(str(found.path), home.redact)
+    path = safe_id(found.name, home.redact)
     if about is None:  # no session of a person's: nothing to mine, nothing to drop
         with home.database.transaction() as tx:
             sessions.save_file(tx, source.agent, path, values)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from sqlalchemy import Connection
@@ -22,6 +24,7 @@ from archiver.transcript import (
     Progress,
     RawTurn,
     Reread,
+    Resume,
     Retract,
     Source,
     Title,
@@ -43,9 +46,9 @@ SUMMARY_RANK = 1
 
 @dataclass(slots=True)
 class FileReport:
-    """What reading one file came to. `session_ids` are the sessions it changed."""
+    """What reading one file, or one session of a database, came to. `session_ids` are the sessions it changed."""
 
-    path: Path
+    name: str
     bytes_read: int = 0
     turns_added: int = 0
     chunks_added: int = 0
@@ -53,62 +56,83 @@ class FileReport:
     unreadable: list[Unreadable] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A file's size, clock and probes at the moment it was opened, and what the probes cost to read."""
-
-    size: int
-    mtime_ns: int
-
-
-def _snapshot(path: Path) -> Snapshot:
-    stat = path.stat()
-    return Snapshot(stat.st_size, stat.st_mtime_ns)
+COMMIT_EVERY = 2_000
+"""Turns after which an export that holds many sessions commits, at the end of a session: other writers wait no longer."""
 
 
 def ingest_file(database: Database, source: Source, found: Found, redact: Redact, *, final: bool) -> FileReport:
-    """Store what is new in one file. All of it lands or none; running it again changes nothing."""
-    report = FileReport(found.path)
+    """Store what is new in one file. Running it again changes nothing.
+
+    All of it lands or none, but for an export of many sessions, each of which does; it is read again until all have.
+    """
+    report = FileReport(found.name)
     try:
-        with database.transaction() as tx:
-            _file(tx, source, found, redact, report, final=final, anew=False)
+        with _Commits(database) as commits:
+            _file(commits, source, found, redact, report, final=final, anew=False)
     except Reread:
-        report = FileReport(found.path, bytes_read=report.bytes_read)
-        with database.transaction() as tx:
-            _file(tx, source, found, redact, report, final=final, anew=True)
+        report = FileReport(found.name, bytes_read=report.bytes_read)
+        with _Commits(database) as commits:
+            _file(commits, source, found, redact, report, final=final, anew=True)
     return report
 
 
+class _Commits:
+    """One transaction after another."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._stack = ExitStack()
+
+    def __enter__(self) -> _Commits:
+        self.tx = self._stack.enter_context(self._database.transaction())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def renew(self) -> None:
+        self._stack.close()
+        self.tx = self._stack.enter_context(self._database.transaction())
+
+
 def _file(
-    tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool
+    commits: _Commits, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool
 ) -> None:
-    now = _snapshot(found.path)
-    row = sessions.file_row(tx, source.agent, safe_id(str(found.path), redact))
-    progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source.parser_version)
+    row = sessions.file_row(commits.tx, source.agent, safe_id(found.name, redact))
+    progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source)
     report.bytes_read += probed
-    filing = _Filing(tx, source, found, redact, report)
+    filing = _Filing(commits, source, found, redact, report)
     if row is None or progress.offset or anew:
-        filing.run(progress, now, final=final)
+        filing.run(progress, final=final)
         return
     # The file holds other content now, or is read by a newer parser. What it gave stays, unless the same bytes no longer give it.
-    loose = sessions.detach_turns(tx, row.id)
-    upgraded = row.parser_version != source.parser_version and _same_bytes(found.path, row)
-    filing.run(progress, now, final=final, gone=loose if upgraded else ())
+    loose = sessions.detach_turns(commits.tx, row.id)
+    upgraded = row.parser_version != source.parser_version and _same_content(found, row, source)
+    filing.run(progress, final=final, gone=loose if upgraded else ())
 
 
-def _resume(path: Path, row: sessions.FileRow | None, parser_version: int) -> tuple[Progress, int]:
+def _resume(path: Path, row: sessions.FileRow | None, source: Source) -> tuple[Progress, int]:
     """Where to go on reading, and the bytes read to find out: only where the bytes already read are still the same."""
-    if row is None or row.parser_version != parser_version or not row.offset or path.suffix == ".zst":
+    if row is None or row.parser_version != source.parser_version or not row.offset or path.suffix == ".zst":
         return Progress(), 0
+    if source.resume is Resume.NEVER:
+        return Progress(), 0
+    saved = json.loads(row.state)
+    progress = Progress(row.offset, saved["line"], saved["state"])
+    if source.resume is Resume.STATE:
+        return progress, 0
     head, tail = probes(path, row.offset)
     if (head, tail) != (row.head_hash, row.tail_hash):
         return Progress(), 2 * PROBE
-    saved = json.loads(row.state)
-    return Progress(row.offset, saved["line"], saved["state"]), min(row.offset, PROBE) * 2
+    return progress, min(row.offset, PROBE) * 2
 
 
-def _same_bytes(path: Path, row: sessions.FileRow) -> bool:
-    return bool(row.offset) and path.suffix != ".zst" and probes(path, row.offset) == (row.head_hash, row.tail_hash)
+def _same_content(found: Found, row: sessions.FileRow, source: Source) -> bool:
+    if source.resume is Resume.BYTES and found.path.suffix != ".zst":
+        return bool(row.offset) and probes(found.path, row.offset) == (row.head_hash, row.tail_hash)
+    return (row.size, row.mtime_ns) == found.size_and_clock()
 
 
 def probes(path: Path, offset: int) -> tuple[str, str]:
@@ -120,91 +144,137 @@ def probes(path: Path, offset: int) -> tuple[str, str]:
     return hashlib.sha256(head).hexdigest()[:32], hashlib.sha256(tail).hexdigest()[:32]
 
 
+@dataclass(slots=True)
+class _Session:
+    """What a parse found of one session so far. `forgotten`: UTC ms up to which the user had its turns forgotten."""
+
+    id: int
+    external_id: SafeText
+    forgotten: int | None
+    change: sessions.Change = field(default_factory=sessions.Change)
+    retitled: bool = False
+    turns: list[sessions.NewTurn] = field(default_factory=list)
+    facts: list[dict[str, Any]] = field(default_factory=list)
+    titles: list[Title] = field(default_factory=list)
+
+
 class _Filing:
-    """One parse on its way into one transaction."""
+    """One parse on its way into the archive."""
 
-    def __init__(self, tx: Connection, source: Source, found: Found, redact: Redact, report: FileReport) -> None:
-        self.tx, self.source, self.found, self.redact, self.report = tx, source, found, redact, report
-        self.path = safe_id(str(found.path), redact)
+    def __init__(self, commits: _Commits, source: Source, found: Found, redact: Redact, report: FileReport) -> None:
+        self.commits, self.source, self.found, self.redact, self.report = commits, source, found, redact, report
+        self.path = safe_id(found.name, redact)
         self.masked_ids = False
-        self.session_id: int | None = None
-        self.external_id = SafeText("")
-        self.change = sessions.Change()
-        self.retitled = False
-        self.forgotten: int | None = None
-        self.waiting: list[sessions.NewTurn] = []
-        self.facts: list[dict[str, Any]] = []
-        self.titles: list[Title] = []
+        self.session: _Session | None = None
+        self.sessions_seen = 0
+        self.uncommitted = 0
+        self.in_pieces = True
+        self.last_session: int | None = None
 
-    def run(self, progress: Progress, now: Snapshot, *, final: bool, gone: Sequence[int] = ()) -> None:
+    @property
+    def tx(self) -> Connection:
+        return self.commits.tx
+
+    def run(self, progress: Progress, *, final: bool, gone: Sequence[int] = ()) -> None:
         """Parse and store. `gone` are ids of turns that are dropped unless this parse gives them again."""
-        self.file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._columns(now))
+        self.size, self.clock = self.found.size_and_clock()
+        self.in_pieces = not gone
+        self.file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._unfinished())
         parse = self.source.parse(self.found, progress, final=final)
         try:
             for event in parse:
                 self._take(event)
         finally:
             self.report.bytes_read += parse.bytes_read
-        self._flush()
-        sessions.drop_unclaimed(self.tx, gone, self.change)
+        self._close()
+        for session_id, ids in sessions.drop_unclaimed(self.tx, gone).items():
+            self._changed(session_id, sessions.Change(altered=ids))
         self._finish(parse.progress, final=final)
 
-    def _columns(self, now: Snapshot) -> dict[str, Any]:
-        return {"segment": self.found.segment, "size": now.size, "mtime_ns": now.mtime_ns}
+    def _unfinished(self) -> dict[str, Any]:
+        """The file's row until all of it is read: whoever sees it knows that the file has to be read again."""
+        return {"segment": self.found.segment, "size": -1, "mtime_ns": self.clock}
 
     def _take(self, event: object) -> None:
         match event:
+            case Unreadable():
+                self.report.unreadable.append(event)
+            case About():
+                self._about(event)
+            case Title() if event.leaf is not None:
+                self._wait_title(event.leaf, event.text)
+            case _ if self.session is not None:
+                self._said(self.session, event)
+
+    def _said(self, session: _Session, event: object) -> None:
+        match event:
             case Upsert(turn):
-                self._turn(turn)
+                self._turn(session, turn)
             case Extend(key, text):
-                self._flush()
-                if (more := self.redact(text).strip()) and self.session_id is not None:
+                self._flush(session)
+                if more := self.redact(text).strip():
                     sessions.extend_turn(
-                        self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), more, self.change
+                        self.tx, self.source.agent, session.id, session.external_id, self._id(key), more, session.change
                     )
             case Retract(key):
-                self._flush()
-                if self.session_id is not None:
-                    sessions.retract_turn(
-                        self.tx, self.source.agent, self.session_id, self.external_id, self._id(key), self.change
-                    )
+                self._flush(session)
+                sessions.retract_turn(
+                    self.tx, self.source.agent, session.id, session.external_id, self._id(key), session.change
+                )
             case Outcome():
                 names = {
                     "key": self._id(event.key),
                     "after_turn": self._id(event.after),
                     "label": self.redact(event.label),
                 }
-                self.facts.append({**names, "kind": event.kind, "ok": int(event.ok), "time": event.time})
+                session.facts.append({**names, "kind": event.kind, "ok": int(event.ok), "time": event.time})
             case Title():
-                self.titles.append(event)
-            case Unreadable():
-                self.report.unreadable.append(event)
-            case About():
-                self._about(event)
+                session.titles.append(event)
 
-    def _turn(self, raw: RawTurn) -> None:
-        if self.forgotten is not None and (raw.time is None or raw.time <= self.forgotten):
+    def _turn(self, session: _Session, raw: RawTurn) -> None:
+        if session.forgotten is not None and (raw.time is None or raw.time <= session.forgotten):
             return
         new = masked(raw, self.redact)
         self.masked_ids |= new.key != raw.key
         if new.text:
-            self.waiting.append(new)
-        if len(self.waiting) >= BATCH:
-            self._flush()
+            session.turns.append(new)
+        if len(session.turns) >= BATCH:
+            self._flush(session)
 
-    def _flush(self) -> None:
-        if self.waiting and self.session_id is not None:
+    def _flush(self, session: _Session) -> None:
+        if session.turns:
             sessions.put_turns(
-                self.tx, self.source.agent, self.session_id, self.external_id, self.file_id, self.waiting, self.change
+                self.tx,
+                self.source.agent,
+                session.id,
+                session.external_id,
+                self.file_id,
+                session.turns,
+                session.change,
             )
-        self.waiting = []
+            self.uncommitted += len(session.turns)
+        session.turns = []
 
     def _about(self, about: About) -> None:
-        if self.session_id is None:
-            self.external_id = self._id(about.external_id)
-            self.session_id = sessions.ensure(self.tx, self.source.agent, self.external_id)
-            self.forgotten = sessions.forgotten_up_to(self.tx, self.source.agent, self.external_id)
-        known = sessions.get(self.tx, self.session_id)
+        external_id = self._id(about.external_id)
+        if self.session is None or self.session.external_id != external_id:
+            self._close()
+            if self.in_pieces and self.uncommitted >= COMMIT_EVERY:
+                self.commits.renew()
+                self.uncommitted = 0
+            self.session = self._begin(external_id)
+        self._refine(self.session, about)
+
+    def _begin(self, external_id: SafeText) -> _Session:
+        self.sessions_seen += 1
+        return _Session(
+            sessions.ensure(self.tx, self.source.agent, external_id),
+            external_id,
+            sessions.forgotten_up_to(self.tx, self.source.agent, external_id),
+        )
+
+    def _refine(self, session: _Session, about: About) -> None:
+        known = sessions.get(self.tx, session.id)
         values: dict[str, Any] = {
             "git_branch": self._safe(about.branch),
             "is_subagent": int(about.is_subagent) or None,
@@ -213,12 +283,12 @@ class _Filing:
         if known.cwd is None and about.cwd:
             values["cwd"] = self._safe(about.cwd)
             values["project_id"] = project_of(self.tx, about.cwd, self.redact)
-            self.retitled = True
+            session.retitled = True
         if about.parent and known.parent_id is None:
             parent = sessions.ensure(self.tx, self.source.agent, self._id(about.parent))
-            values["parent_id"] = parent if parent != self.session_id else None
-        sessions.refine(self.tx, self.session_id, **values)
-        sessions.widen(self.tx, self.session_id, about.first_time, about.last_time)
+            values["parent_id"] = parent if parent != session.id else None
+        sessions.refine(self.tx, session.id, **values)
+        sessions.widen(self.tx, session.id, about.first_time, about.last_time)
 
     def _id(self, native: str) -> SafeText:
         safe = safe_id(native, self.redact)
@@ -236,37 +306,47 @@ class _Filing:
         # An id that was deleted and is in use again.
         return Status.ACTIVE.value if held is Status.DELETED else None
 
+    def _close(self) -> None:
+        """All of a session is told: bring its title, outcomes and chunks up."""
+        session, self.session = self.session, None
+        if session is None:
+            return
+        self._flush(session)
+        for title in session.titles:
+            if text := self.redact(title.text).strip():
+                session.retitled |= sessions.offer_title(self.tx, session.id, text, title.rank)
+        sessions.put_outcomes(self.tx, session.id, session.facts)
+        if session.change.any or session.facts:
+            sessions.refine(self.tx, session.id, changed_at=now_ms())
+        self.report.turns_added += session.change.added
+        if session.change.added and self.found.segment == "live":
+            sessions.reopen(self.tx, session.id)
+        if session.change.any:
+            self._changed(session.id, session.change)
+        if session.retitled:
+            chunks.reindex(self.tx, session.id)
+        self.last_session = session.id
+
+    def _changed(self, session_id: int, change: sessions.Change) -> None:
+        self.report.session_ids.add(session_id)
+        self.report.chunks_added += rechunk(self.tx, session_id, change)
+
     def _finish(self, progress: Progress, *, final: bool) -> None:
         # The parser's state holds ids as they are; with a secret among them it is not kept, and the file is read whole.
         progress = Progress() if self.masked_ids else progress
         offset, path = progress.offset, self.found.path
-        head, tail = probes(path, offset) if offset and path.suffix != ".zst" else ("", "")
+        probed = offset and self.source.resume is Resume.BYTES and path.suffix != ".zst"
+        head, tail = probes(path, offset) if probed else ("", "")
         state = json.dumps({"line": progress.line, "final": final, "state": progress.state}, separators=(",", ":"))
         columns: dict[str, Any] = {"head_hash": head, "tail_hash": tail, "offset": offset, "parser_state": state}
-        columns |= {"parser_version": self.source.parser_version, "session_id": self.session_id}
+        columns |= {"parser_version": self.source.parser_version, "size": self.size, "mtime_ns": self.clock}
+        # How long a session is quiet is asked of its file, which says nothing where it holds several.
+        columns["session_id"] = self.last_session if self.sessions_seen == 1 else None
         sessions.update_file(self.tx, self.file_id, columns)
-        self._keep_titles()
-        if self.session_id is None:
-            return
-        sessions.put_outcomes(self.tx, self.session_id, self.facts)
-        if self.change.any or self.facts:
-            sessions.refine(self.tx, self.session_id, changed_at=now_ms())
-        self.report.turns_added += self.change.added
-        if self.change.added and self.found.segment == "live":
-            sessions.reopen(self.tx, self.session_id)
-        if self.change.any:
-            self.report.session_ids.add(self.session_id)
-            self.report.chunks_added += rechunk(self.tx, self.session_id, self.change)
-        if self.retitled:
-            chunks.reindex(self.tx, self.session_id)
 
-    def _keep_titles(self) -> None:
-        for title in self.titles:
-            text = self.redact(title.text).strip()
-            if text and title.leaf is not None:
-                sessions.wait_title(self.tx, self.source.agent, safe_id(title.leaf, self.redact), text)
-            elif text and self.session_id is not None:
-                self.retitled |= sessions.offer_title(self.tx, self.session_id, text, title.rank)
+    def _wait_title(self, leaf: str, title: str) -> None:
+        if text := self.redact(title).strip():
+            sessions.wait_title(self.tx, self.source.agent, safe_id(leaf, self.redact), text)
 
 
 def settle_titles(database: Database) -> None:
@@ -323,7 +403,7 @@ def _restart(tx: Connection, session_id: int, first: int) -> int:
 
 def read_whole(source: Source, found: Found, redact: Redact) -> tuple[Conversation, FileReport, About | None]:
     """A session read from one file without storing anything: what a deleted session is mined from."""
-    report = FileReport(found.path)
+    report = FileReport(found.name)
     turns: dict[str, sessions.NewTurn] = {}
     facts: list[Fact] = []
     title, about = SafeText(""), None

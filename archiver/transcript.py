@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -88,7 +89,10 @@ class Title:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the file says of its session. Yielded at least once, before the first turn; later ones refine it."""
+    """What the file says of its session. Yielded at least once, before the first turn; later ones refine it.
+
+    One with another `external_id` begins the next session: an export holds many, one after the other.
+    """
 
     external_id: str
     cwd: str | None = None
@@ -105,12 +109,30 @@ Event = Upsert | Extend | Retract | Outcome | Unreadable | Title | About
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A transcript file that discovery came upon. `session_status` is what the file's name says of its session."""
+    """A transcript that discovery came upon: a file, or one session of a database (`member` names it).
+
+    session_status: what the file's name, or the database, says of the session.
+    stamp: size and clock (ns) of a member, which change whenever it does; of a file its own are taken.
+    """
 
     agent: str
     path: Path
     segment: str = "live"
     session_status: Status = Status.ACTIVE
+    member: str = ""
+    stamp: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """What the archive knows it by: the path, with the member behind a `#`."""
+        return f"{self.path}#{self.member}" if self.member else str(self.path)
+
+    def size_and_clock(self) -> tuple[int, int]:
+        """Bytes, and when it was last written (ns). OSError if the file can't be asked."""
+        if self.stamp is not None:
+            return self.stamp
+        stat = self.path.stat()
+        return stat.st_size, stat.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +153,38 @@ class Reread(Exception):  # noqa: N818  no error: an instruction to the caller
     """
 
 
+class Resume(Enum):
+    """How a parse may go on where an earlier one stopped."""
+
+    BYTES = 1
+    """The bytes read before are checked to be the same: files that agents append to."""
+    STATE = 2
+    """The progress is handed back as it was; the parser checks it against what it finds (rows of a database)."""
+    NEVER = 3
+    """What changed is read whole: files that agents rewrite."""
+
+
 class Source(Protocol):
-    """One agent's format. A module per agent implements it; `archiver.sources.SOURCES` lists them."""
+    """One agent's format. A module per agent implements it as `SOURCE`; the table in `archiver.agents` lists them."""
 
     agent: str
     parser_version: int
+    resume: Resume = Resume.BYTES
 
     def roots(self) -> list[Path]:
-        """Folders where the agent keeps transcripts on this machine, by environment variable or default."""
+        """Folders where the agent keeps transcripts on this machine, by environment variable or default; none for exports."""
+        return []
 
     def discover(self, root: Path) -> Iterable[Found]:
         """Transcripts under a root of the agent's own layout, in no order. Skips what the agent keeps beside them."""
+        return ()
 
     def sniff(self, path: Path, head: bytes) -> Found | None:
         """The file as one of ours, judged by its content (first 64 KB, decompressed) and only then by its name; else None."""
+
+    def members(self, found: Found) -> Iterable[Found]:
+        """The sessions of a database that `sniff` took for ours; of any other file, the file."""
+        return (found,)
 
     def parse(self, found: Found, progress: Progress, *, final: bool) -> Parse:
         """Events of the bytes after `progress.offset`. `final`: the session is over, try an unfinished last line too."""

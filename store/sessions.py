@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,13 +108,16 @@ def detach_turns(tx: Connection, file_id: int) -> list[int]:
     return ids
 
 
-def drop_unclaimed(tx: Connection, turn_ids: Sequence[int], change: Change) -> None:
-    """Drop those of these turns that no file claims any more: a newer parser knows that nobody said them."""
+def drop_unclaimed(tx: Connection, turn_ids: Sequence[int]) -> dict[int, set[int]]:
+    """Drop those of these turns that no file claims any more: a newer parser knows that nobody said them. Their ids by session."""
+    dropped: dict[int, set[int]] = defaultdict(set)
     for start in range(0, len(turn_ids), BATCH):
         batch = turn_ids[start : start + BATCH]
-        unclaimed = tx.execute(select(turn.c.id).where(turn.c.id.in_(batch), turn.c.file_id.is_(None))).scalars().all()
-        tx.execute(delete(turn).where(turn.c.id.in_(unclaimed)))
-        change.altered.update(unclaimed)
+        unclaimed = select(turn.c.id, turn.c.session_id).where(turn.c.id.in_(batch), turn.c.file_id.is_(None))
+        for row in tx.execute(unclaimed).all():
+            dropped[row.session_id].add(row.id)
+            tx.execute(delete(turn).where(turn.c.id == row.id))
+    return dropped
 
 
 # --- sessions ---

@@ -1,7 +1,10 @@
-"""The transcript sources, one module an agent. The order is the order in which formats are tried."""
+"""The transcript sources, one module an agent, in the order of the table in `archiver.agents`."""
 
-from archiver.sources.claude_code import ClaudeCode
-from archiver.sources.openclaw import OpenClaw
+from __future__ import annotations
+
+from importlib import import_module
+
+from archiver.agents import AGENTS
 from archiver.transcript import Source
 
-SOURCES: tuple[Source, ...] = (ClaudeCode(), OpenClaw())
+SOURCES: tuple[Source, ...] = tuple(import_module(f"{__name__}.{agent.module}").SOURCE for agent in AGENTS)

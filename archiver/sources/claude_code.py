@@ -11,12 +11,12 @@ import orjson
 
 from archiver.sources.claude_parse import ClaudeParse
 from archiver.sources.claude_speech import text_of
-from archiver.transcript import Found, Parse, Progress
+from archiver.transcript import Found, Parse, Progress, Source
 
 AGENT = "claude-code"
 
 
-class ClaudeCode:
+class ClaudeCode(Source):
     agent = AGENT
     parser_version = 1
 
@@ -43,6 +43,9 @@ class ClaudeCode:
 
     def parse(self, found: Found, progress: Progress, *, final: bool) -> Parse:
         return ClaudeParse(found, progress, final=final)
+
+
+SOURCE = ClaudeCode()
 
 
 def config_dir() -> Path:

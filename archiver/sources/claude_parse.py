@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from archiver.sources import claude_speech, jsonl, speech, tools
 from archiver.sources.branches import Kind, Tree
 from archiver.sources.claude_speech import text_of
+from archiver.sources.records import RecordParse
 from archiver.transcript import (
     About,
     Event,
@@ -22,7 +22,6 @@ from archiver.transcript import (
     Reread,
     Retract,
     Title,
-    Unreadable,
     Upsert,
 )
 from store.records import Role, State, parse_time
@@ -69,17 +68,12 @@ def _fingerprint(text: str) -> list[Any]:
     return [len(text), speech.digest(text), speech.digest(text[:_HEAD])[:4]]
 
 
-class ClaudeParse:
+class ClaudeParse(RecordParse):
     """One parse: everything new is read, then told, for only the last record shows which branch is live."""
 
     def __init__(self, found: Found, progress: Progress, *, final: bool) -> None:
-        self.progress = progress
-        self.bytes_read = 0
+        super().__init__(jsonl.Reader(found.path, progress, final=final), progress)
         self._path = found.path
-        self._reader = jsonl.Reader(found.path, progress, final=final)
-        self._old = progress.state
-        self._resumed = progress.offset > 0
-        self._faults: list[Unreadable] = []
         self._drafts: dict[str, _Draft] = {}
         self._outcomes: list[tuple[str, Outcome]] = []
         self._retracted: list[str] = []
@@ -112,23 +106,6 @@ class ClaudeParse:
         self._titles: list[tuple[str | None, Title]] = []
         self._first_prompt: str | None = None
         self._exited = False
-
-    def __iter__(self) -> Iterator[Event]:
-        if self._resumed and not self._old:
-            raise Reread
-        try:
-            for item in self._reader:
-                if isinstance(item, Unreadable):
-                    self._faults.append(item)
-                else:
-                    self._take(item)
-        finally:
-            self.bytes_read = self._reader.bytes_read
-        state, events = self._told()
-        # Where nothing was said yet, the next parse begins anew: titles already read would be lost, and an id too early chosen.
-        self.progress = Progress(self._reader.offset, self._reader.line, state) if state else Progress()
-        yield from events
-        yield from self._faults
 
     # --- reading ---
 

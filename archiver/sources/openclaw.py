@@ -14,6 +14,7 @@ import orjson
 
 from archiver.sources import jsonl, speech, tools
 from archiver.sources.branches import Kind, Tree
+from archiver.sources.records import RecordParse
 from archiver.transcript import (
     About,
     Event,
@@ -23,8 +24,8 @@ from archiver.transcript import (
     Progress,
     RawTurn,
     Reread,
+    Source,
     Title,
-    Unreadable,
     Upsert,
 )
 from store.records import Role, State, Status, parse_time
@@ -65,7 +66,7 @@ _OWN_TOOL = re.compile(r"(?:mcp_+)?wwt(?:_|\.|\Z)")
 _UUID_AT_END = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl.*)?\Z", re.I)
 
 
-class OpenClaw:
+class OpenClaw(Source):
     agent = AGENT
     parser_version = 1
 
@@ -96,6 +97,9 @@ class OpenClaw:
 
     def parse(self, found: Found, progress: Progress, *, final: bool) -> Parse:
         return _OpenClawParse(found, progress, final=final)
+
+
+SOURCE = OpenClaw()
 
 
 def _named(path: Path) -> Found | None:
@@ -147,17 +151,12 @@ class _Draft:
     entry: str
 
 
-class _OpenClawParse:
+class _OpenClawParse(RecordParse):
     """One parse: everything new is read, then told, for only the last entry shows which branch is live."""
 
     def __init__(self, found: Found, progress: Progress, *, final: bool) -> None:
-        self.progress = progress
-        self.bytes_read = 0
+        super().__init__(jsonl.Reader(found.path, progress, final=final), progress)
         self._found = found
-        self._reader = jsonl.Reader(found.path, progress, final=final)
-        self._old = progress.state
-        self._resumed = progress.offset > 0
-        self._faults: list[Unreadable] = []
         self._drafts: dict[str, _Draft] = {}
         self._outcomes: list[tuple[str, Outcome]] = []
         self._tree = Tree()
@@ -176,23 +175,6 @@ class _OpenClawParse:
         self._latest: int | None = self._old.get("latest")
         self._titles: list[Title] = []
         self._first_prompt: str | None = None
-
-    def __iter__(self) -> Iterator[Event]:
-        if self._resumed and not self._old:
-            raise Reread
-        try:
-            for item in self._reader:
-                if isinstance(item, Unreadable):
-                    self._faults.append(item)
-                else:
-                    self._take(item)
-        finally:
-            self.bytes_read = self._reader.bytes_read
-        state, events = self._told()
-        # Where nothing was said yet, the next parse begins anew, so that the header's folder and titles are not lost.
-        self.progress = Progress(self._reader.offset, self._reader.line, state) if state else Progress()
-        yield from events
-        yield from self._faults
 
     # --- reading ---
 
