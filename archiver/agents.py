@@ -22,11 +22,28 @@ class Agent:
     resume: str | None = None
 
 
+_EXPORT = ("*.zip", "*.json")
+_MARKDOWN = ("*.md", "*.markdown")
+
 AGENTS = (
     Agent("claude-code", "Claude Code", "claude_code", resume="claude --resume {session}"),
     Agent("openclaw", "OpenClaw", "openclaw"),
+    Agent("gemini-cli", "Gemini CLI", "gemini_cli", files=("*.jsonl*", "*.json"), resume="gemini --resume {session}"),
+    Agent("chatgpt", "ChatGPT", "chatgpt", files=_EXPORT),
+    Agent("claude-ai", "Claude.ai", "claude_ai", files=_EXPORT),
+    Agent("specstory", "SpecStory", "specstory", files=_MARKDOWN),
+    Agent("cursor-export", "Cursor export", "cursor_export", files=_MARKDOWN),
+    Agent("antigravity", "Antigravity export", "antigravity", files=_MARKDOWN),
+    Agent("aider", "aider", "aider", files=_MARKDOWN),
+    Agent("terminal-export", "Terminal export", "terminal_export", files=(*_MARKDOWN, "*.txt")),
+    Agent("markdown", "Markdown", "headings", files=_MARKDOWN),
 )
 """In the order in which a file of unknown origin is tried."""
+
+
+def names() -> str:
+    """The ids, as a list to read."""
+    return ", ".join(agent.id for agent in AGENTS)
 
 
 def display_name(agent: str) -> str:

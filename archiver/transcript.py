@@ -193,7 +193,10 @@ class Source(Protocol):
 class Parse(Protocol):
     """A running parse. Iterate it to the end, then read `progress` and `bytes_read`. May raise `Reread`, and OSError."""
 
-    bytes_read: int
-    progress: Progress
+    @property
+    def bytes_read(self) -> int: ...
+
+    @property
+    def progress(self) -> Progress: ...
 
     def __iter__(self) -> Iterator[Event]: ...

@@ -58,7 +58,7 @@ class Reader:
             yield Unreadable(self.line + 1, str(error))
 
     def _records(self, stream: IO[bytes]) -> Iterator[Record | Unreadable]:
-        for size, line, ended in _lines(stream):
+        for size, line, ended in lines(stream):
             self.bytes_read += size
             if self.offset == 0 and is_utf16(line):
                 yield Unreadable(0, "not UTF-8")
@@ -170,7 +170,7 @@ class _Zstd:
         self._raw.close()
 
 
-def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
     r"""(size with its `\n`, bytes without it, whether it ended). Bytes past `LONGEST_LINE` are counted, not kept."""
     parts: list[bytes] = []
     size = 0

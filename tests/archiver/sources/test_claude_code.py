@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from archiver.sources.claude_code import ClaudeCode
 from archiver.transcript import RECALL_CLOSE, RECALL_OPEN, About, Found, Outcome, Progress, Reread, Title
 from store.records import Role, State
 from tests.archiver.sources.transcripts import (
+    Counted,
     Row,
     assistant,
     call,
@@ -801,3 +803,38 @@ def test_progress_of_an_earlier_parser_without_state_is_not_trusted(path: Path) 
     write(path, user("1", "질문"), user("2", "또", "1"))
     with pytest.raises(Reread):
         parse(CLAUDE, path, Progress(10, 1, {}))
+
+
+def _session(*rows: Row, name: str = "S1.jsonl") -> Callable[[Path], Path]:
+    return lambda folder: write(folder / name, *rows)
+
+
+def _tool(uuid: str, parent: str, name: str, given: dict[str, Any]) -> Row:
+    return assistant(uuid, [{"type": "tool_use", "id": f"call-{uuid}", "name": name, "input": given}], parent)
+
+
+def _result(uuid: str, parent: str, call: str, output: str, *, failed: bool = False) -> Row:
+    block = {"type": "tool_result", "tool_use_id": f"call-{call}", "content": output, "is_error": failed}
+    return user(uuid, [block], parent)
+
+
+COUNTED = [
+    Counted(
+        "edit, failed test, passed test", "claude-code",
+        _session(
+            user("1", "고쳐 줘"), _tool("2", "1", "Edit", {"file_path": "/srv/shop/a.py"}), _result("3", "2", "2", "ok"),
+            _tool("4", "3", "Bash", {"command": "pytest -q"}), _result("5", "4", "4", "E KeyError: 'id'", failed=True),
+            _tool("6", "5", "Bash", {"command": "pytest -q"}), _result("7", "6", "6", "3 passed"), assistant("8", "고쳤습니다.", "7"),
+        ),
+        errors=1, outcomes=3,
+    ),
+    Counted(
+        "compaction, meta, command output", "claude-code",
+        _session(
+            user("1", "<local-command-stdout>x</local-command-stdout>"), user("2", "포트는 8080", "1"), assistant("3", "네", "2"),
+            user("4", "This session is being continued from a previous conversation", "3", isCompactSummary=True),
+            user("5", "skill text", "4", isMeta=True), user("6", "이어서 하자", "5"), assistant("7", "네", "6"),
+        ),
+        user=2, assistant=2,
+    ),
+]  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,17 @@ def outcomes(events: Iterable[Event]) -> list[tuple[str, bool, str]]:
 
 def unreadable(events: Iterable[Event]) -> list[tuple[int, str]]:
     return [(event.line, event.reason) for event in events if isinstance(event, Unreadable)]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An invented input, and what must be found in it. `make` writes it below a folder and returns the path to archive."""
+
+    name: str
+    agent: str
+    make: Callable[[Path], Path]
+    sessions: int = 1
+    user: int = 1
+    assistant: int = 1
+    errors: int = 0
+    outcomes: int = 0
