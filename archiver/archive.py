@@ -14,6 +14,7 @@ from archiver import discover, inbox
 from archiver.home import Home
 from archiver.sources import SOURCES
 from archiver.transcript import Found, Source
+from archiver.watch import Outlook
 from rules.scrub import scrub
 from store import messages
 from store.errors import WwtError
@@ -32,7 +33,7 @@ Known = dict[tuple[str, str], sqlite3.Row]
 """Transcript files read before, by agent and path."""
 
 Progress = Callable[[str, int, int], None]
-"""Called as (stage, done, total); the stages are read, index, embed, distil."""
+"""Called as (stage, done, total); the stages are read (bytes of transcripts), index and embed (chunks), distil (sessions)."""
 
 INDEX_EVERY = 2_000
 """New chunks after which the word index is brought up: what a search can still score straight from the tables."""
@@ -109,8 +110,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     found = _find(wish, known, events, report)
     report.files_found = len(found)
     spelled = _spelling(home, known)
-    quiet = 0 if wish.finished else home.settings.archive.idle_minutes
-    changed = _in_turn([item for item in found if not _unchanged(item, known, quiet, spelled)])
+    changed = _changed(home, wish, found, known, spelled)
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
         report.days_left = kept.days_left
     if wish.dry_run:
@@ -129,6 +129,30 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
         _distil(home, wish, report, progress)
     _adopt(home, report)
     return report
+
+
+def outlook(home: Home, wish: Wish) -> Outlook:
+    """What a run would have to do: transcripts that changed, sessions that are over, events of hooks. Nothing is written."""
+    known = home.reader.files()
+    found = _find(wish, known, [], Report())
+    changed = _changed(home, wish, found, known, _spelling(home, known))
+    ready, _ = due(home.reader.due_sessions(), home.settings.archive.idle_minutes, finished=wish.finished)
+    files = {(item.agent, item.name, *_size_and_clock(item)) for item in changed}
+    over = {(row.agent, row.external_id, row.changed_at) for row in ready} if wish.distil else set()
+    told = set() if wish.paths else {(str(path),) for path, _ in inbox.waiting(home.root / "inbox")}
+    return frozenset(files | over | told)
+
+
+def _size_and_clock(found: Found) -> tuple[int, int]:
+    try:
+        return found.size_and_clock()
+    except OSError:
+        return 0, 0
+
+
+def _changed(home: Home, wish: Wish, found: list[Found], known: Known, spelled: Callable[[str], str]) -> list[Found]:
+    quiet = 0 if wish.finished else home.settings.archive.idle_minutes
+    return _in_turn([item for item in found if not _unchanged(item, known, quiet, spelled)])
 
 
 def _find(wish: Wish, known: Known, events: list[Told], report: Report) -> list[Found]:
@@ -247,9 +271,11 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
         return
     from archiver.ingest import ingest_file, settle_titles  # noqa: PLC0415  SQLAlchemy costs 0.25 s; a run that finds nothing new goes without
 
-    unindexed = 0
-    for done, found in enumerate(changed):
-        progress("read", done, len(changed))
+    unindexed = done = 0
+    sizes = [_size_and_clock(item)[0] for item in changed]
+    for found, size in zip(changed, sizes, strict=True):
+        progress("read", done, sum(sizes))
+        done += size
         try:
             if _to_bury(home, found):
                 if wish.distil:
@@ -279,7 +305,7 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
             home.index.apply()
             unindexed = 0
     settle_titles(home.database)
-    progress("read", len(changed), len(changed))
+    progress("read", done, sum(sizes))
 
 
 def _count(report: Report, one: FileReport) -> None:

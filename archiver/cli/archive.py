@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archiver import agents
 from archiver.cli.output import dim, emit, say, tell, warn, with_meter
 from archiver.render import one_line
 from store import messages
 from store.errors import USAGE, WwtError
 from store.messages import text
 
+if TYPE_CHECKING:
+    from archiver.archive import Wish
+
 SHOWN_PROBLEMS = 20
 
 Paths = Annotated[list[Path] | None, typer.Argument(help=text("help.archive_paths"), show_default=False)]
-Agents = Annotated[list[str] | None, typer.Option("--agent", help=text("help.agent"), show_default=False)]
+Agents = Annotated[
+    list[str] | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+]
 Since = Annotated[str | None, typer.Option("--since", help=text("help.since"), show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help=text("help.json"))]
 
@@ -33,8 +41,14 @@ def archive(
     dry_run: Annotated[bool, typer.Option("--dry-run", help=text("help.dry_run"))] = False,
     no_distil: Annotated[bool, typer.Option("--no-distil", help=text("help.no_distil"))] = False,
     finished: Annotated[bool, typer.Option("--finished", help=text("help.finished"))] = False,
+    watch: Annotated[bool, typer.Option("--watch", help=text("help.watch"))] = False,
     as_json: Json = False,
 ) -> None:
+    if watch and dry_run:
+        raise WwtError("archive.watch_dry_run", exit_code=USAGE)
+    if watch:
+        _watch(_wish(paths, agent, since, distil=not no_distil, finished=finished, dry_run=False))
+        return
     _run(paths, agent, since, distil=not no_distil, finished=finished, dry_run=dry_run, as_json=as_json)
 
 
@@ -55,12 +69,10 @@ def _run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    from archiver.archive import Wish, archive  # noqa: PLC0415  the flow is not needed for --help
+    from archiver.archive import archive  # noqa: PLC0415  the flow is not needed for --help
     from archiver.home import Home  # noqa: PLC0415
 
-    wish = Wish(
-        tuple(paths or ()), known_agents(agents), moment(since), distil=distil, finished=finished, dry_run=dry_run
-    )
+    wish = _wish(paths, agents, since, distil=distil, finished=finished, dry_run=dry_run)
     home = Home.open()
     report = with_meter(lambda meter: archive(home, wish, meter), quiet=as_json)
     if as_json:
@@ -69,6 +81,44 @@ def _run(
         _print(report, dry_run=dry_run)
     if report.unreadable and report.files_found == 0 and wish.paths:
         raise typer.Exit(1)
+
+
+def _wish(
+    paths: list[Path] | None,
+    agents: list[str] | None,
+    since: str | None,
+    *,
+    distil: bool,
+    finished: bool,
+    dry_run: bool,
+) -> Wish:
+    from archiver.archive import Wish  # noqa: PLC0415
+
+    return Wish(
+        tuple(paths or ()), known_agents(agents), moment(since), distil=distil, finished=finished, dry_run=dry_run
+    )
+
+
+def _watch(wish: Wish) -> None:
+    """Until Ctrl-C, which is how one ends it."""
+    from archiver.archive import outlook  # noqa: PLC0415
+    from archiver.home import Home  # noqa: PLC0415
+    from archiver.watch import watch  # noqa: PLC0415
+
+    home = Home.open()
+    rest = [argument for argument in sys.argv[1:] if argument != "--watch"]
+    command = [sys.executable, "-c", "from archiver.cli.main import run; run()", *rest]
+    warn(text("archive.watching"))
+    try:
+        watch(lambda: outlook(home, wish), lambda: _run_apart(command))
+    except KeyboardInterrupt:
+        warn(text("archive.watched"))
+
+
+def _run_apart(command: list[str]) -> None:
+    """A fault of one run is told by that run; the next look tries again."""
+    sys.stdout.flush()
+    subprocess.run(command, check=False)
 
 
 def moment(value: str | None) -> int | None:

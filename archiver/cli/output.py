@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -73,48 +74,61 @@ def mark(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class Meter:
-    """A progress bar on standard error that shows itself only when the work takes over a second, and only on a terminal."""
+    """A progress bar on standard error that shows itself only when the work takes over a second, and only on a terminal.
+
+    Each stage tells how much is done, at what rate, and how long the rest will take. The unit of "read" is bytes.
+    """
 
     PATIENCE = 1.0
 
     def __init__(self, *, quiet: bool) -> None:
         self._bar: Any = None
         self._tasks: dict[str, Any] = {}
+        self._stages: dict[str, tuple[float, int]] = {}
         self._began: float | None = None
         self._off = quiet or not sys.stderr.isatty()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        import time  # noqa: PLC0415
-
         if self._off or total == 0:
             return
-        self._began = self._began or time.monotonic()
+        now = time.monotonic()
+        self._began = self._began or now
+        began, first = self._stages.setdefault(stage, (now, done))
         if self._bar is None:
-            if time.monotonic() - self._began < self.PATIENCE:
+            if now - self._began < self.PATIENCE:
                 return
             self._bar = self._start()
+        amount = messages.text("progress.amount", done=_counted(stage, done), total=_counted(stage, total))
+        rate = f"{_counted(stage, (done - first) / (now - began))}/s" if now - began > self.PATIENCE else ""
         if stage not in self._tasks:
-            self._tasks[stage] = self._bar.add_task(messages.text(f"progress.{stage}"), total=total)
-        self._bar.update(self._tasks[stage], completed=done, total=total)
+            self._tasks[stage] = self._bar.add_task(
+                messages.text(f"progress.{stage}"), total=total, amount=amount, rate=rate
+            )
+        self._bar.update(self._tasks[stage], completed=done, total=total, amount=amount, rate=rate)
 
     def _start(self) -> Any:
         from rich.console import Console  # noqa: PLC0415  rich costs 60 ms; only long runs pay it
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-        columns = (
+        bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.speed:.0f}/s"),
+            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
         )
-        bar = Progress(*(columns[:3]), columns[4], console=Console(stderr=True), transient=True)
         bar.start()
         return bar
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def _counted(stage: str, amount: float) -> str:
+    return f"{amount / 1e6:,.1f} MB" if stage == "read" else f"{amount:,.0f}"
 
 
 def with_meter(work: Callable[[Meter], Any], *, quiet: bool) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from archiver import agents
 from archiver.cli.archive import Json, Since, known_agents, moment
 from archiver.cli.output import accent, bold, dim, emit, mark, say, tell, warn, width
 from archiver.render import fold, local_day, one_line, plain
@@ -26,7 +27,9 @@ Project = Annotated[str | None, typer.Option("--project", "-p", help=text("help.
 All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
 Type = Annotated[str | None, typer.Option("--type", "-t", help=text("help.type"), show_default=False)]
 Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]
-Agent = Annotated[str | None, typer.Option("--agent", help=text("help.agent"), show_default=False)]
+Agent = Annotated[
+    str | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+]
 Tag = Annotated[str | None, typer.Option("--tag", help=text("help.tag"), show_default=False)]
 Folder = Annotated[str | None, typer.Option("--cwd", help=text("help.search_cwd"), show_default=False)]
 Words = Annotated[list[str], typer.Argument(help=text("help.query"), show_default=False)]
@@ -41,21 +44,26 @@ def register(app: typer.Typer) -> None:
     app.command(help=text("help.why"), short_help=text("short.why"), epilog=text("examples.why"))(why)
 
 
+WORDY = (("search",), ("why",), ("rules", "try"))
+"""The commands that take a person's words."""
+
+
 def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
-    """The arguments with the words of a query behind `--`, where one begins with a dash (`wwt search -retry`).
+    """The arguments with a person's words behind `--`, where one begins with a dash (`wwt search -retry`).
 
     What is no option of the command is a word. Left to the parser, `-retry` would be `-r -e -t ry`.
     """
-    if not arguments or arguments[0] not in ("search", "why") or "--" in arguments:
+    path = next((path for path in WORDY if tuple(arguments[: len(path)]) == path), ())
+    if not path or "--" in arguments:
         return arguments
     command: Any = typer.main.get_command(app)
-    options = {
-        name: option for option in command.commands[arguments[0]].params for name in option.opts if name.startswith("-")
-    }
+    for name in path:
+        command = command.commands[name]
+    options = {name: option for option in command.params for name in option.opts if name.startswith("-")}
     options |= dict.fromkeys(("-h", "--help"))
     known: list[str] = []
     words: list[str] = []
-    rest = iter(arguments[1:])
+    rest = iter(arguments[len(path) :])
     for word in rest:
         name, equals, _ = word.partition("=")
         if name not in options:
@@ -66,7 +74,7 @@ def words_last(arguments: list[str], app: typer.Typer) -> list[str]:
         option = options[name]
         if option is not None and not option.is_flag and not equals:
             known += [value for value in [next(rest, None)] if value is not None]
-    return [arguments[0], *known, "--", *words]
+    return [*path, *known, "--", *words]
 
 
 def _refuse_misspelling(word: str, options: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from archiver import agents
 from archiver.agents import AGENTS, resume_command
 from archiver.cli.archive import Json, Since, known_agents, moment
 from archiver.cli.output import accent, bold, dim, emit, say, tell, width
@@ -18,6 +19,8 @@ from store.reader import Reader, SessionRow
 from store.records import Entry, Status, anchor, iso
 
 CONTEXT = 3
+SHORTEST = 4
+"""Characters of an id that are enough to look for what begins so."""
 
 _REFERENCE = re.compile(r"(?P<session>[^#]+)(?:#(?P<turn>\d+))?")
 
@@ -32,7 +35,9 @@ def register(app: typer.Typer) -> None:
 def sessions(
     project: Project = None,
     everything: All = False,
-    agent: Annotated[str | None, typer.Option("--agent", help=text("help.agent"), show_default=False)] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+    ] = None,
     since: Since = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help=text("help.limit"))] = 20,
     subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
@@ -44,7 +49,7 @@ def sessions(
     known_agents([agent] if agent else None)
     home = Home.open()
     scope = scope_of(home, project, everything=everything)
-    tests, values = ["1"], []
+    tests, values = ["(s.changed_at > 0 OR s.ended_at IS NOT NULL)"], []
     for test, value in (
         ("s.project_id = ?", scope.project),
         ("s.agent = ?", agent),
@@ -106,7 +111,7 @@ def show(
     home = Home.open()
     entry = _entry(home, what)
     if entry is not None:
-        emit(_entry_json(entry)) if as_json else _print_entry(entry)
+        _show_entry(home, entry, as_json=as_json)
         return
     match = _REFERENCE.fullmatch(what)
     row = _find_session(home.reader, match["session"] if match else what)
@@ -122,12 +127,28 @@ def show(
 
 
 def _entry(home: Any, uid: str) -> Entry | None:
+    """The entry of this uid, or the only one that begins so where no session does."""
     if not home.reader.has_entry(uid):
-        return None
+        begun = home.reader.entries_from(uid) if len(uid) >= SHORTEST and not _sessions_from(home.reader, uid) else []
+        if len(begun) != 1:
+            return None
+        (uid,) = begun
     from store import knowledge  # noqa: PLC0415  SQLAlchemy costs 0.25 s; showing a session goes without
 
     with home.database.transaction() as tx:
         return knowledge.get(tx, uid)
+
+
+def _show_entry(home: Any, entry: Entry, *, as_json: bool) -> None:
+    """An entry with what replaced it, what replaced that, and so on."""
+    from store import knowledge  # noqa: PLC0415  SQLAlchemy, which reading the entry has paid
+
+    with home.database.transaction() as tx:
+        newer = knowledge.successors(tx, entry.uid)
+    if as_json:
+        emit({**_entry_json(entry), "successors": [one.uid for one in newer]})
+        return
+    _print_entry(entry, newer)
 
 
 def _find_session(reader: Reader, wanted: str) -> SessionRow:
@@ -137,11 +158,8 @@ def _find_session(reader: Reader, wanted: str) -> SessionRow:
         found = reader.sessions("WHERE s.agent = ? AND s.external_id = ?", (agent, rest))
     else:
         found = reader.sessions("WHERE s.external_id = ?", (wanted,))
-    if not found and len(wanted) >= 4:
-        escaped = re.sub(r"([\\%_])", r"\\\1", wanted)
-        found = reader.sessions(
-            "WHERE s.external_id LIKE ? ESCAPE '\\' ORDER BY s.ended_at DESC LIMIT 20", (escaped + "%",)
-        )
+    if not found and len(wanted) >= SHORTEST:
+        found = _sessions_from(reader, wanted)
         main = [row for row in found if not row.is_subagent]
         found = main or found
     if not found:
@@ -150,6 +168,11 @@ def _find_session(reader: Reader, wanted: str) -> SessionRow:
         listed = "\n  ".join(f"{row.agent}:{row.external_id}  {one_line(row.title or '', 60)}" for row in found)
         raise WwtError("show.ambiguous", what=wanted, known=listed, exit_code=USAGE)
     return found[0]
+
+
+def _sessions_from(reader: Reader, start: str) -> list[SessionRow]:
+    escaped = re.sub(r"([\\%_])", r"\\\1", start)
+    return reader.sessions("WHERE s.external_id LIKE ? ESCAPE '\\' ORDER BY s.ended_at DESC LIMIT 20", (escaped + "%",))
 
 
 def _around(turns: list[Any], number: int, context: int) -> list[Any]:
@@ -197,6 +220,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "scope": entry.scope.value,
         "agent": entry.agent,
         "session": entry.session,
+        "source_forgotten": entry.source_forgotten,
         "rule": entry.rule,
         "confidence": entry.confidence,
         "decided_by": entry.decided_by.value,
@@ -210,7 +234,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _print_entry(entry: Entry) -> None:
+def _print_entry(entry: Entry, newer: list[Entry]) -> None:
     say(f"{accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
     if anchor(entry.detail) != anchor(entry.summary):
         say(plain(entry.detail))
@@ -221,8 +245,11 @@ def _print_entry(entry: Entry) -> None:
             plain(f"{entry.uid} · {where} · {entry.status} · {entry.decided_by.value} · {local_day(entry.reviewed_at)}")
         )
     )
-    if entry.superseded_by:
-        tell("entries.superseded_by", uid=entry.superseded_by)
+    for one in newer:
+        standing = "" if one.status == "active" else f" · {text('status_of.' + one.status)}"
+        say(plain(f"{text('entries.superseded_by', uid=one.uid)}  {one_line(one.summary)}{standing}"))
+    if entry.source_forgotten:
+        say(dim(text("forget.source")))
     for quote in entry.evidence:
         if quote.quote:
             say(plain(f"  {text('role.' + quote.role.value)}: {one_line(quote.quote)}"))
