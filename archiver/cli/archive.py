@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,10 +116,22 @@ def _watch(wish: Wish) -> None:
         warn(text("archive.watched"))
 
 
+LAST_SECONDS = 10
+"""That a run may take to end once it was told to."""
+
+
 def _run_apart(command: list[str]) -> None:
     """A fault of one run is told by that run; the next look tries again."""
     sys.stdout.flush()
-    subprocess.run(command, check=False)
+    process = subprocess.Popen(command)
+    try:
+        process.wait()
+    except KeyboardInterrupt:
+        # The terminal interrupts it too; let it end in order.
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(LAST_SECONDS)
+        process.terminate()
+        raise
 
 
 def moment(value: str | None) -> int | None:

@@ -5,12 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-
-from store.reader import Reader
 
 CODE = "from archiver.cli.main import run; run()"
 
@@ -29,28 +26,13 @@ def test_watch_archives_what_is_there_and_ends_calmly_on_ctrl_c(tmp_path: Path) 
     }
     command = [sys.executable, "-c", CODE, "archive", str(transcript), "--watch", "--no-distil"]
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout
     try:
-        _wait_for_turns(tmp_path / "wwt" / "archive.db", 1)
+        first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 0, err
-    assert "New turns: 1" in out
+    assert "New turns: 1" in first
     assert "Traceback" not in err
-
-
-def _wait_for_turns(database: Path, turns: int) -> None:
-    for _ in range(600):
-        time.sleep(0.1)
-        if database.exists() and _turns(database) >= turns:
-            time.sleep(3)  # the child has still to index and print
-            return
-    raise AssertionError("nothing was archived within a minute")
-
-
-def _turns(database: Path) -> int:
-    try:
-        return Reader(database).counts()["turns"]
-    except Exception:  # the schema is being made
-        return 0
