@@ -27,8 +27,12 @@ _MARKDOWN = ("*.md", "*.markdown")
 
 AGENTS = (
     Agent("claude-code", "Claude Code", "claude_code", resume="claude --resume {session}"),
-    Agent("openclaw", "OpenClaw", "openclaw"),
+    Agent("pi", "pi", "pi", resume="pi --session {session}"),
+    Agent("openclaw", "OpenClaw", "openclaw", files=("*.jsonl*", "openclaw-agent.sqlite")),
+    Agent("codex", "Codex CLI", "codex", files=("*.jsonl*", "rollout-*.json"), resume="codex resume {session}"),
     Agent("gemini-cli", "Gemini CLI", "gemini_cli", files=("*.jsonl*", "*.json"), resume="gemini --resume {session}"),
+    Agent("hermes", "Hermes", "hermes", files=("*.jsonl", "*.json", "*.db"), resume="hermes --resume {session}"),
+    Agent("opencode", "OpenCode", "opencode", files=("*.json", "*.db"), resume="opencode --session {session}"),
     Agent("chatgpt", "ChatGPT", "chatgpt", files=_EXPORT),
     Agent("claude-ai", "Claude.ai", "claude_ai", files=_EXPORT),
     Agent("specstory", "SpecStory", "specstory", files=_MARKDOWN),

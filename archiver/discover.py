@@ -26,6 +26,8 @@ DAY = 86_400_000
 
 _SUFFIXES = (".jsonl", ".jsonl.zst")
 _PATTERNS = sorted({pattern for agent in AGENTS for pattern in agent.files})
+_CREDENTIALS = ("auth.json", "oauth_creds.json", "credentials.json")
+"""Agents keep them beside their transcripts. Nobody asked for them: they are not even opened."""
 _HIDDEN = (".specstory", ".aider.chat.history.md")
 
 
@@ -189,7 +191,7 @@ def _unreadable(path: Path, error: OSError) -> Problem:
 
 
 def _may_be_transcript(path: Path) -> bool:
-    return any(fnmatch(path.name, pattern) for pattern in _PATTERNS)
+    return path.name not in _CREDENTIALS and any(fnmatch(path.name, pattern) for pattern in _PATTERNS)
 
 
 def _members(found: Found) -> Iterable[Found]:
@@ -199,7 +201,8 @@ def _members(found: Found) -> Iterable[Found]:
 def _is_kept_beside(path: Path) -> bool:
     """Copies, indexes and journals that agents keep beside their transcripts: known, and none."""
     beside = (".checkpoint.", ".trajectory.", ".bak", ".lock", ".tmp")
-    return any(part in path.name for part in beside) or path.name in ("journal.jsonl", "history.jsonl")
+    names = ("journal.jsonl", "history.jsonl", "session_index.jsonl")
+    return any(part in path.name for part in beside) or path.name in names
 
 
 def _sniffed(path: Path, sizes: tuple[int, ...]) -> Found | None:

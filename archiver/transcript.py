@@ -113,6 +113,7 @@ class Found:
 
     session_status: what the file's name, or the database, says of the session.
     stamp: size and clock (ns) of a member, which change whenever it does; of a file its own are taken.
+    session: the session's id, where neither the member nor the file's name begins with it.
     """
 
     agent: str
@@ -121,6 +122,7 @@ class Found:
     session_status: Status = Status.ACTIVE
     member: str = ""
     stamp: tuple[int, int] | None = None
+    session: str = ""
 
     @property
     def name(self) -> str:
@@ -159,7 +161,10 @@ class Resume(Enum):
     BYTES = 1
     """The bytes read before are checked to be the same: files that agents append to."""
     STATE = 2
-    """The progress is handed back as it was; the parser checks it against what it finds (rows of a database)."""
+    """The progress is handed back as it was; the parser checks it against what it finds (rows of a database).
+
+    Sessions of a database are read so even where a source says `BYTES`, of the files that it reads beside them.
+    """
     NEVER = 3
     """What changed is read whole: files that agents rewrite."""
 
@@ -170,6 +175,8 @@ class Source(Protocol):
     agent: str
     parser_version: int
     resume: Resume = Resume.BYTES
+    formerly: str = ""
+    """The agent under whose name sessions of this one were archived before it was told apart."""
 
     def roots(self) -> list[Path]:
         """Folders where the agent keeps transcripts on this machine, by environment variable or default; none for exports."""

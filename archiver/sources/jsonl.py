@@ -20,6 +20,9 @@ BLOCK = 1 << 20
 LONGEST_LINE = 128 << 20
 """Longer lines are skipped and reported: the longest real ones are images of some tens of megabytes."""
 
+_SLICE = 1 << 10
+"""Bytes unpacked at once: however well they are packed, what they stand for fits into memory."""
+
 _BOM = b"\xef\xbb\xbf"
 _EDGE = b"\x00 \t\r"
 _RECORD_START = re.compile(r'\{"(?:type|parentUuid|isSidechain|timestamp|id|uuid|sessionId)"')
@@ -67,8 +70,10 @@ class Reader:
                 yield from self._values(line, size)
                 self.offset += size
                 self.line += 1
-            else:
+            elif not is_torn(stream):
                 yield from self._tail(line, size)
+        if is_torn(stream):
+            yield Unreadable(self.line + 1, "zstd data that ends in the middle")
 
     def _tail(self, line: bytes, size: int) -> Iterator[Record | Unreadable]:
         """The bytes after the last line feed. `line` stays, so that the rest of this line gets the same number."""
@@ -133,6 +138,11 @@ def open_stream(path: Path, offset: int = 0) -> IO[bytes]:
         raise
 
 
+def decompressed(raw: IO[bytes]) -> IO[bytes]:
+    """The bytes that a stream of zstd data stands for. Damage is an EOFError, where it is met."""
+    return cast("IO[bytes]", _Zstd(raw))
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """The file, if it is one: a pipe would make the reader wait for ever. OSError if not."""
     waits_never = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -144,20 +154,37 @@ def open_regular(path: Path) -> IO[bytes]:
 
 
 class _Zstd:
-    """As much of a binary stream as is used here, over zstandard. Damage is an EOFError."""
+    """As much of a binary stream as is used here, over zstandard. Damage is an EOFError; an early end only `torn`."""
 
     def __init__(self, raw: IO[bytes]) -> None:
-        import zstandard  # noqa: PLC0415  # 15 ms; only archives of OpenClaw are compressed
+        import zstandard  # noqa: PLC0415  # 15 ms; few transcripts are compressed
 
         self._raw = raw
         self._error = zstandard.ZstdError
-        self._stream = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
+        self._frames = zstandard.ZstdDecompressor()
+        self._frame: Any = None
+        self._packed = self._plain = b""
+        self.torn = False
 
     def read(self, size: int) -> bytes:
+        while not self._plain:
+            self._packed = self._packed or self._raw.read(_SLICE)
+            if not self._packed:
+                self.torn = self._frame is not None
+                return b""
+            self._unpack()
+        block, self._plain = self._plain[:size], self._plain[size:]
+        return block
+
+    def _unpack(self) -> None:
+        self._frame = self._frame or self._frames.decompressobj()
         try:
-            return bytes(self._stream.read(size))
+            self._plain = self._frame.decompress(self._packed)
         except self._error as error:
             raise EOFError(f"broken zstd data: {error}") from error
+        self._packed = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
 
     def skip(self, size: int) -> None:
         while size > 0 and (block := self.read(min(size, BLOCK))):
@@ -168,6 +195,11 @@ class _Zstd:
 
     def __exit__(self, *_: object) -> None:
         self._raw.close()
+
+
+def is_torn(stream: IO[bytes]) -> bool:
+    """Whether compressed data, read to its end, ended in the middle: the file was cut off."""
+    return bool(getattr(stream, "torn", False))
 
 
 def lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:

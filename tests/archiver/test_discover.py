@@ -55,13 +55,13 @@ def test_a_file_reached_through_a_link_is_one(wwt_home: Path) -> None:
 
 def test_missing_folders_are_told_and_no_error(wwt_home: Path) -> None:
     assert list(discover()) == []
-    assert [agent for agent, _ in missing_roots()] == ["claude-code", "openclaw"]
+    assert {agent for agent, _ in missing_roots()} >= {"claude-code", "openclaw", "pi"}
 
 
 def test_older_names_of_openclaws_folder_are_searched(wwt_home: Path) -> None:
     write(Path.home() / ".clawdbot/agents/main/sessions/S2.jsonl", header())
     assert names(list(discover())) == ["S2.jsonl"]
-    assert [agent for agent, _ in missing_roots()] == ["claude-code"]
+    assert "openclaw" not in {agent for agent, _ in missing_roots()}
 
 
 def test_files_are_told_by_content_wherever_they_lie(tmp_path: Path) -> None:

@@ -11,10 +11,31 @@ from archiver.discover import from_paths
 from archiver.sources import SOURCES
 from archiver.transcript import About, Outcome, Progress, Upsert
 from store.records import Role, State
-from tests.archiver.sources import test_claude_code, test_markdown, test_web_exports
+from tests.archiver.sources import (
+    test_claude_code,
+    test_codex,
+    test_gemini_cli,
+    test_hermes,
+    test_markdown,
+    test_openclaw,
+    test_opencode,
+    test_pi,
+    test_web_exports,
+)
 from tests.archiver.sources.transcripts import Counted
 
-TABLE: list[Counted] = [*test_claude_code.COUNTED, *test_markdown.COUNTED, *test_web_exports.COUNTED]
+MODULES = (
+    test_claude_code,
+    test_codex,
+    test_gemini_cli,
+    test_hermes,
+    test_markdown,
+    test_openclaw,
+    test_opencode,
+    test_pi,
+    test_web_exports,
+)
+TABLE: list[Counted] = [case for module in MODULES for case in module.COUNTED]
 
 
 @pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.agent}: {case.name}")

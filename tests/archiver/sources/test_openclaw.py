@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from archiver.sources.openclaw import OpenClaw
 from archiver.transcript import About, Found, Progress, Title
 from store.records import Role, State, Status
+from tests.archiver.sources.claw_stores import ClawStore
 from tests.archiver.sources.transcripts import (
+    Counted,
     Row,
     encode,
     entry,
@@ -22,6 +25,7 @@ from tests.archiver.sources.transcripts import (
     parse,
     said,
     turns,
+    unreadable,
     write,
 )
 
@@ -40,7 +44,13 @@ def about(events: list[Any]) -> About:
 
 def test_archives_are_found_and_copies_are_not(tmp_path: Path) -> None:
     folder = tmp_path / "main" / "sessions"
-    kept = ["S1.jsonl", f"S1.jsonl.reset.{WHEN}", f"S2.jsonl.deleted.{WHEN}.zst", "S3-topic-42.jsonl"]
+    kept = [
+        "S1.jsonl",
+        f"S1.jsonl.reset.{WHEN}",
+        f"S2.jsonl.deleted.{WHEN}.zst",
+        "S3-topic-42.jsonl",
+        f"S4.jsonl.reset.{WHEN}.{'0a' * 16}.zst",
+    ]
     beside = [
         "S1.checkpoint.0f4b2c3d-4e5f-4061-8071-2a3b4c5d6e7f.jsonl",
         "S1.trajectory.jsonl",
@@ -52,6 +62,8 @@ def test_archives_are_found_and_copies_are_not(tmp_path: Path) -> None:
         "S3.jsonl.bak.1",
         f"S3.jsonl.bak.{WHEN}",
         "S1.archival-7.tmp",
+        f"S1.jsonl.pre-doctor-branch-repair-{WHEN}.bak",
+        "S1.jsonl.migrated.1",
     ]
     for name in kept + beside:
         write(folder / name, header())
@@ -61,7 +73,14 @@ def test_archives_are_found_and_copies_are_not(tmp_path: Path) -> None:
         kept[1]: ("reset", Status.RESET),
         kept[2]: ("deleted", Status.DELETED),
         kept[3]: ("live", Status.ACTIVE),
+        kept[4]: ("reset", Status.RESET),
     }
+
+
+def test_an_archive_that_a_database_wrote_out_is_as_old_as_its_name_says(tmp_path: Path) -> None:
+    write(tmp_path / "main" / "sessions" / f"S4.jsonl.deleted.{WHEN}.{'0a' * 16}", header("S4"))
+    (found,) = CLAW.discover(tmp_path)
+    assert found.size_and_clock() == (found.path.stat().st_size, 1_772_596_800_000_000_000)
 
 
 def test_segments_of_a_session_share_its_id(tmp_path: Path) -> None:
@@ -92,6 +111,24 @@ def test_compressed_archives_are_read(tmp_path: Path) -> None:
     assert said(CLAW, path) == [("user", "찾을 말")]
 
 
+def test_a_compressed_archive_that_was_cut_off_is_read_as_far_as_it_goes_and_told(tmp_path: Path) -> None:
+    path = tmp_path / f"S1.jsonl.reset.{WHEN}.zst"
+    whole = [
+        header(),
+        entry("1", "user", "찾을 말"),
+        *(entry(f"{n}0", "assistant", f"{n}" * 997, "1") for n in range(3000)),
+    ]
+    data = zstandard.compress(encode(whole))
+    path.write_bytes(data[: len(data) // 2])
+    events = parse(CLAW, path, final=True)[0]
+    assert "찾을 말" in [turn.text for turn in turns(events).values()]
+    assert [reason for _, reason in unreadable(events)] == ["zstd data that ends in the middle"]
+    path.write_bytes(data[:9])
+    assert [reason for _, reason in unreadable(parse(CLAW, path, final=True)[0])] == [
+        "zstd data that ends in the middle"
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -103,6 +140,7 @@ def test_compressed_archives_are_read(tmp_path: Path) -> None:
         ("System: [2026-01-02 10:00:00] Node connected\n배포해줘", "배포해줘"),
         ('Conversation info (untrusted metadata):\n```json\n{"a": 1}\n```\n\n안녕', "안녕"),
         ("<!-- wwt:recall -->옛 결정<!-- /wwt:recall -->배포해줘", "배포해줘"),
+        ("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\n로그\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\n배포해줘", "배포해줘"),
     ],
 )
 def test_envelopes_are_cut_from_what_the_person_wrote(path: Path, text: str, kept: str) -> None:
@@ -123,6 +161,83 @@ def test_heartbeats_mirrors_and_silent_answers_are_no_turns(path: Path) -> None:
         entry("8", "assistant", "**HEARTBEAT_OK**", "7"),
     )
     assert said(CLAW, path) == [("user", "배포했어?"), ("assistant", "네, 배포 완료")]
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("[Internal task completion event]\nx", {}),
+        ("[Inter-session message] x", {}),
+        ("[cron:7 점검] 로그를 보고해", {}),
+        ("보고가 왔다", {"provenance": {"kind": "inter_session"}}),
+    ],
+)
+def test_what_the_gateway_says_in_a_persons_name_is_no_turn(path: Path, text: str, more: dict[str, Any]) -> None:
+    write(
+        path,
+        header(),
+        entry("0", "user", "질문"),
+        entry("1", "user", text, "0", **more),
+        entry("2", "assistant", "네", "1"),
+    )
+    assert said(CLAW, path) == [("user", "질문"), ("assistant", "네")]
+
+
+def test_what_a_channel_says_is_a_persons(path: Path) -> None:
+    write(path, header(), entry("1", "user", "질문", provenance={"kind": "external_user"}))
+    assert said(CLAW, path) == [("user", "질문")]
+
+
+TASK = "[Wed 2026-02-18 11:21 GMT+1] [Subagent Context] You are a subagent.\n\n[Subagent Task]: 로그를 모아라"
+
+
+def test_a_subagents_session_is_no_persons(path: Path) -> None:
+    failed = entry("4", "toolResult", "error: x", "3", toolCallId="c1", isError=True)
+    write(
+        path,
+        header(),
+        entry("1", "user", TASK),
+        entry("2", "assistant", "네", "1"),
+        entry("3", "assistant", tool("exec", {}), "2"),
+        failed,
+    )
+    events, _ = parse(CLAW, path)
+    assert about(events).is_subagent
+    assert [(turn.role, turn.kind, turn.text) for turn in turns(events).values()] == [
+        (Role.SUBAGENT, "task", "로그를 모아라"),
+        (Role.SUBAGENT, "answer", "네"),
+    ]
+    assert not [event for event in events if isinstance(event, Title)]
+
+
+def test_a_persons_session_with_a_task_in_it_stays_one(path: Path) -> None:
+    write(path, header(), entry("1", "user", "질문"), entry("2", "user", TASK, "1"))
+    events, _ = parse(CLAW, path)
+    assert not about(events).is_subagent and len(turns(events)) == 1
+
+
+def test_a_subagents_session_that_grows_stays_one(path: Path) -> None:
+    rows = encode(
+        [header(), entry("1", "user", TASK), entry("2", "assistant", "네", "1"), entry("3", "user", "더 모아라", "2")]
+    )
+    path.write_bytes(rows)
+    wanted = turns(parse(CLAW, path)[0])
+    assert {turn.role for turn in wanted.values()} == {Role.SUBAGENT}
+    for cut in (at + 1 for at, byte in enumerate(rows) if byte == 10):
+        assert in_two_pieces(CLAW, path, rows, cut) == wanted
+
+
+def test_what_a_fork_took_over_has_the_keys_of_where_it_was_said(tmp_path: Path) -> None:
+    taken = [entry("00000001", "user", "첫 질문", None, 1)]
+    write(tmp_path / f"P.jsonl.reset.{WHEN}", header("P"), *taken)
+    rows = [
+        header("C", parentSession="P.jsonl", timestamp="2026-03-04T05:06:20.000Z"),
+        *taken,
+        entry("00000002", "user", "둘째", "00000001", 30),
+    ]
+    events = parse(CLAW, write(tmp_path / "C.jsonl", *rows))[0]
+    assert list(turns(events)) == ["P/00000001", "C/00000002"]
+    assert about(events).parent == "P"
 
 
 def test_summaries_and_context_are_no_speech(path: Path) -> None:
@@ -277,3 +392,49 @@ def test_a_deleted_file_without_anything_in_it_still_names_its_session(tmp_path:
     deleted = Found("openclaw", path, "deleted", Status.DELETED)
     assert list(CLAW.parse(deleted, Progress(), final=True)) == [About("S9")]
     assert parse(CLAW, path)[0] == []
+
+
+def _file(name: str, *rows: Row) -> Callable[[Path], Path]:
+    return lambda folder: write(folder / name, *rows)
+
+
+def _packed(folder: Path) -> Path:
+    path = folder / f"S1.jsonl.deleted.{WHEN}.zst"
+    path.write_bytes(
+        zstandard.compress(encode([header(), entry("1", "user", "질문"), entry("2", "assistant", "답", "1")]))
+    )
+    return path
+
+
+def _store(folder: Path) -> Path:
+    store = ClawStore(folder / "agents")
+    store.talk("S1", "질문", "답")
+    store.talk("S2", "[cron:1] 점검", "이상 없음")
+    store.to_reset("S2", "S3")
+    store.archive("S4", "reset", [header("S4"), entry("1", "user", "옛 질문"), entry("2", "assistant", "옛 답", "1")])
+    return store.path
+
+
+COUNTED = [
+    Counted(
+        "envelope, tool error, test, left branch", "openclaw",
+        _file(
+            "S1.jsonl", header(), entry("1", "user", "[Telegram 홍 2026-01-02] 배포했어?"),
+            entry("2", "assistant", tool("exec", {"command": "npm test"}), "1"),
+            entry("3", "toolResult", "error: 포트가 없습니다", "2", toolCallId="c1", isError=True),
+            entry("4", "assistant", "네", "3"), entry("5", "user", "몽고로", "4"), entry("6", "user", "SQLite로", "4"),
+        ),
+        user=2, errors=1, outcomes=1,
+    ),
+    Counted(
+        "heartbeat, mirror, compaction", "openclaw",
+        _file(
+            f"S1.jsonl.reset.{WHEN}", header(), entry("1", "user", "질문"), entry("2", "assistant", "답", "1"),
+            entry("3", "assistant", "답", "2", provider="openclaw", model="delivery-mirror"),
+            {"type": "compaction", "id": "4", "parentId": "3", "summary": "요약"},
+            entry("5", "user", "Read HEARTBEAT.md if it exists.", "4"), entry("6", "assistant", "HEARTBEAT_OK", "5"),
+        ),
+    ),
+    Counted("compressed and deleted", "openclaw", _packed),
+    Counted("database: live, cron, archived", "openclaw", _store, sessions=3, user=2, assistant=3),
+]  # fmt: skip

@@ -1,0 +1,450 @@
+"""Transcripts that are trees of entries: pi's format, which OpenClaw writes too. One parse of one session."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from archiver.sources import jsonl, speech, tools
+from archiver.sources.branches import Kind
+from archiver.sources.records import RecordParse, Records
+from archiver.transcript import About, Event, Found, Outcome, Progress, RawTurn, Reread, Title, Upsert
+from store.records import Role, State, Status, parse_time
+
+_EDITORS = ("edit", "write", "edit_file", "write_file", "multi_edit", "apply_patch")
+_PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$")
+_OWN_TOOL = re.compile(r"(?:mcp_+)?wwt(?:_|\.|\Z)")
+_UUID_AT_END = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl.*)?\Z", re.I)
+_SLASH = re.compile(r"\A/[\w:-]+(?:\s+|\Z)")
+_HEAD = 64 << 10
+_GENERATIONS = 20
+"""How far up a chain of forks is followed."""
+
+HeaderOf = Callable[[str], dict[str, Any] | None]
+"""The header of the session that a header names as its parent, if it can be had."""
+
+
+class Branches(Protocol):
+    """Which entries are on a branch that was left. `is_abandoned` is only asked when every entry was linked."""
+
+    def link(self, entry: str, parent: str | None, kind: Kind) -> bool:
+        """Note an entry. False if it hangs from an entry of an earlier exchange, or from nothing known; may raise Reread."""
+
+    def header(self, native: str) -> None: ...
+
+    def call(self, call_id: str, entry: str | None) -> None: ...
+
+    def is_abandoned(self, entry: str) -> bool: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class _Draft:
+    turn: RawTurn
+    entry: str
+
+
+class EntryParse(RecordParse):
+    """Everything new is read, then told, for only the last entry shows which branch is live."""
+
+    cut: tuple[str, ...] = ()
+    """Elements that programs put into what is said."""
+
+    def __init__(
+        self,
+        found: Found,
+        records: Records,
+        progress: Progress,
+        *,
+        stem: str,
+        branches: Branches,
+        header_of: HeaderOf,
+        is_subagent: bool = False,
+        parent: str | None = None,
+    ) -> None:
+        """`stem`: what the file's name, or the database, calls the session."""
+        super().__init__(records, progress)
+        self._found, self._stem = found, stem
+        self._branches, self._header_of = branches, header_of
+        self._drafts: dict[str, _Draft] = {}
+        self._outcomes: list[tuple[str, Outcome]] = []
+        self._times_said: Counter[str] = Counter(self._old.get("times", {}))
+        self._calls: dict[str, tools.Call | None] = {}
+        self._old_calls: dict[str, str] = dict(self._old.get("calls", {}))
+        self._own_calls: set[str] = set()
+        self._last_key: str = self._old.get("last", "")
+        self._session: str = self._old.get("id", "")
+        self._born: int | None = self._old.get("born")
+        self._above: list[list[Any]] = list(self._old.get("above", ()))
+        self._nameless: bool = self._old.get("nameless", False)
+        self._is_subagent: bool = self._old.get("sub", is_subagent)
+        self._cwd: str | None = None
+        self._parent = parent
+        self._first: int | None = self._old.get("first")
+        self._latest: int | None = self._old.get("latest")
+        self._titles: list[Title] = []
+        self._first_prompt: str | None = None
+
+    # --- what each program does in its own way ---
+
+    @abstractmethod
+    def _spoken(self, raw: str, message: dict[str, Any]) -> str:
+        """What a person said in a user's message; empty if none did."""
+
+    @abstractmethod
+    def _answered(self, raw: str, message: dict[str, Any]) -> str:
+        """What the agent said to the person."""
+
+    def _named(self, native: str) -> str:
+        """The session's id: what its header says."""
+        return native or self._stem
+
+    # --- reading ---
+
+    def _take(self, record: jsonl.Record) -> None:
+        value = record.value
+        match value.get("type"):
+            case "session":
+                self._header(value)
+            case "message" if isinstance(value.get("message"), dict):
+                self._message(record)
+            case "session_info":
+                self._link(value, Kind.HARNESS)
+                self._title(value.get("name"))
+            case "title":
+                self._title(value.get("title"))
+            case "compaction" | "compact":
+                self._link(value, Kind.STEP)
+            case _:
+                self._link(value, Kind.HARNESS)
+
+    def _title(self, name: object) -> None:
+        if title := speech.title_of(jsonl.scrub(text_of(name))):
+            self._titles.append(Title(title, 3))
+
+    def _header(self, value: dict[str, Any]) -> None:
+        native = text_of(value.get("id"))
+        if not self._session:
+            self._session = speech.plain_id(self._named(native))
+            self._born = parse_time(value.get("timestamp"))
+            self._above = [list(above) for above in ancestors(value, self._header_of) if above[0] != self._session]
+            self._nameless = is_nameless(value)
+        self._cwd = self._cwd or jsonl.scrub(text_of(value.get("cwd"))) or None
+        self._parent = id_in(named_parent(value)) or self._parent
+        self._title(value.get("title"))
+        if native:
+            self._branches.header(native)
+
+    def _link(self, value: dict[str, Any], kind: Kind) -> bool:
+        return self._branches.link(text_of(value.get("id")), text_of(value.get("parentId")) or None, kind)
+
+    def _require(self, anchored: bool) -> None:
+        if self._resumed and not anchored:
+            raise Reread
+
+    def _message(self, record: jsonl.Record) -> None:
+        message = record.value["message"]
+        self._clock(moment(record.value))
+        role = message.get("role")
+        if role == "user":
+            self._user(record, message)
+        elif role == "assistant":
+            self._assistant(record, message)
+        elif role == "toolResult":
+            self._tool_result(record, message)
+        elif role == "bashExecution":
+            self._typed_command(record, message)
+        else:
+            self._link(record.value, Kind.STEP)
+
+    def _clock(self, time: int | None) -> None:
+        if time is not None:
+            self._first = time if self._first is None else min(self._first, time)
+            self._latest = time if self._latest is None else max(self._latest, time)
+
+    def _user(self, record: jsonl.Record, message: dict[str, Any]) -> None:
+        text = self._spoken("\n\n".join(texts_of(message.get("content"))), message)
+        anchored = self._link(record.value, Kind.PROMPT if text else Kind.STEP)
+        if not text:
+            return
+        self._require(anchored)
+        kind = "command" if _SLASH.match(text) else "prompt"
+        self._say(record, text, Role.USER, kind)
+        if self._first_prompt is None and kind == "prompt":
+            self._first_prompt = text
+
+    def _typed_command(self, record: jsonl.Record, message: dict[str, Any]) -> None:
+        text = tools.plain(jsonl.scrub(text_of(message.get("command")))).strip()
+        anchored = self._link(record.value, Kind.PROMPT if text else Kind.HARNESS)
+        if text:
+            self._require(anchored)
+            self._say(record, text, Role.USER, "command")
+
+    def _assistant(self, record: jsonl.Record, message: dict[str, Any]) -> None:
+        anchored = self._link(record.value, Kind.STEP)
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if is_call(block):
+                self._tool_call(block, text_of(record.value.get("id")) or None)
+        text = self._answered("\n\n".join(filter(None, (part.strip() for part in texts_of(content)))), message)
+        if text and not speech.is_failure_notice(text):
+            self._require(anchored)
+            self._say(record, text, Role.ASSISTANT, "reply")
+
+    def _say(self, record: jsonl.Record, text: str, role: Role, kind: str) -> None:
+        entry, time = text_of(record.value.get("id")), moment(record.value)
+        key = self._key("" if self._nameless else entry, role, text, time)
+        if entry and key in self._drafts:
+            return
+        self._drafts[key] = _Draft(RawTurn(key, record.pos, role, kind, text, time), entry)
+        self._last_key = key
+
+    def _key(self, native: str, role: str, text: str, time: int | None) -> str:
+        """Ids of entries are unique within a session only, and shorter ones not over its segments."""
+        session = self._owner(time)
+        if not native:
+            told = speech.digest(session, role, text)
+            self._times_said[told] += 1
+            return f"{session}/{told}.{self._times_said[told]}"
+        suffix = "" if len(native) >= 8 else ":" + speech.digest(text)[:8]
+        return f"{session}/{speech.plain_id(native)}{suffix}"
+
+    def _owner(self, time: int | None) -> str:
+        """The session in which it was said: what a fork took over is older than the fork itself."""
+        owner, born = self._session or speech.plain_id(self._named("")), self._born
+        for above, above_born in self._above:
+            if time is None or born is None or time >= born:
+                break
+            owner, born = above, above_born
+        return owner
+
+    # --- tools ---
+
+    def _tool_call(self, block: dict[str, Any], entry: str | None) -> None:
+        call_id, name = block["id"], text_of(block.get("name"))
+        self._branches.call(call_id, entry)
+        if _OWN_TOOL.match(name):
+            self._own_calls.add(call_id)
+            return
+        given = block.get("arguments", block.get("input"))
+        given = given if isinstance(given, dict) else {}
+        call = None
+        if name.lower() in _EDITORS:
+            patched = _PATCHED.findall(text_of(given.get("input")) or text_of(given.get("patch")))
+            call = tools.edited(patched or [text_of(given.get("path")) or text_of(given.get("file_path"))])
+        elif isinstance(given.get("command"), str):
+            call = tools.command(given["command"])
+        self._calls[call_id] = call
+
+    def _tool_result(self, record: jsonl.Record, message: dict[str, Any]) -> None:
+        anchored = self._link(record.value, Kind.STEP)
+        call_id = text_of(message.get("toolCallId"))
+        earlier = self._old_calls.pop(speech.digest(call_id), None)
+        if call_id in self._own_calls or earlier == "own" or _OWN_TOOL.match(text_of(message.get("toolName"))):
+            self._own_calls.discard(call_id)
+            return
+        if earlier is not None and call_id not in self._calls:
+            raise Reread  # what the call was stands in bytes read before
+        output = "\n".join(texts_of(message.get("content")))
+        self._prove(record, message, call_id, output)
+        if message.get("isError") is not True:
+            return
+        text = tools.error_text(speech.cut_tags(speech.cut_recall(output), self.cut))
+        if text:
+            self._require(anchored)
+            entry, time = text_of(record.value.get("id")), moment(record.value)
+            key = self._key(call_id or entry, "tool", text, time) + ":error"
+            self._drafts.setdefault(key, _Draft(RawTurn(key, record.pos, Role.TOOL, "error", text, time), entry))
+
+    def _prove(self, record: jsonl.Record, message: dict[str, Any], call_id: str, output: str) -> None:
+        call = self._calls.pop(call_id, None)
+        details = message.get("details")
+        details = details if isinstance(details, dict) else {}
+        if call is None or details.get("status") == "running":
+            return
+        exit_code = details.get("exitCode")
+        failed = message.get("isError") is True or (isinstance(exit_code, int) and exit_code != 0)
+        ok = tools.verdict(call, failed=failed, output=output)
+        if ok is None:
+            return
+        entry, label = text_of(record.value.get("id")), jsonl.scrub(call.label)
+        for kind in call.kinds:
+            key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
+            self._outcomes.append((entry, Outcome(key, self._last_key, kind, ok, label, moment(record.value))))
+
+    # --- telling ---
+
+    def _told(self) -> tuple[dict[str, Any], list[Event]]:
+        if self._old.get("own") or (self._cwd is not None and speech.is_own(self._cwd)):
+            return {"own": True}, []
+        drafts = sorted(self._drafts.values(), key=lambda draft: draft.turn.pos)
+        if self._is_subagent:
+            drafts = [draft for draft in drafts if draft.turn.role is not Role.TOOL]
+        events: list[Event] = [Upsert(self._turn(draft)) for draft in drafts]
+        events += [outcome for entry, outcome in self._outcomes if not self._is_abandoned(entry)]
+        external_id = self._session or speech.plain_id(self._named(""))
+        if not events and not self._resumed:
+            # That a session was deleted is worth telling even if nothing of it is left to read.
+            return {}, [About(external_id, self._cwd)] if self._found.session_status is Status.DELETED else []
+        parent = speech.plain_id(self._parent) if self._parent and self._parent != external_id else None
+        about = About(
+            external_id,
+            self._cwd,
+            parent=parent,
+            is_subagent=self._is_subagent,
+            first_time=self._first,
+            last_time=self._latest,
+        )
+        return self._state(external_id), [about, *self._own_titles(), *events]
+
+    def _own_titles(self) -> list[Title]:
+        if self._is_subagent:
+            return []
+        is_first = self._first_prompt and not self._old.get("titled")
+        first = [Title(speech.title_of(self._first_prompt), 0)] if self._first_prompt and is_first else []
+        return first + self._titles
+
+    def _turn(self, draft: _Draft) -> RawTurn:
+        state = State.ABANDONED if self._is_abandoned(draft.entry) else State.LIVE
+        turn = replace(draft.turn, state=state)
+        if not self._is_subagent:
+            return turn
+        return replace(turn, role=Role.SUBAGENT, kind="answer" if turn.role is Role.ASSISTANT else "task")
+
+    def _is_abandoned(self, entry: str) -> bool:
+        return not self._resumed and bool(entry) and self._branches.is_abandoned(entry)
+
+    def _state(self, external_id: str) -> dict[str, Any]:
+        """What the next parse needs: ids, digests, numbers and flags."""
+        calls = self._old_calls | {speech.digest(call_id): "own" for call_id in self._own_calls}
+        calls |= {speech.digest(call_id): call.kinds[0] for call_id, call in self._calls.items() if call is not None}
+        return self._branches.state() | {
+            "id": external_id,
+            "times": dict(self._times_said),
+            "calls": calls,
+            "last": self._last_key,
+            "born": self._born,
+            "above": self._above,
+            "nameless": self._nameless,
+            "sub": self._is_subagent,
+            "first": self._first,
+            "latest": self._latest,
+            "titled": bool(self._old.get("titled")) or self._first_prompt is not None,
+        }
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def texts_of(content: object) -> Iterator[str]:
+    for block in content if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            yield jsonl.scrub(block)
+        elif isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
+            yield jsonl.scrub(block["text"])
+
+
+def moment(value: dict[str, Any]) -> int | None:
+    time = parse_time(value.get("timestamp"))
+    return parse_time(value["message"].get("timestamp")) if time is None else time
+
+
+def is_call(block: object) -> bool:
+    return (
+        isinstance(block, dict) and block.get("type") in ("toolCall", "tool_use") and isinstance(block.get("id"), str)
+    )
+
+
+def is_nameless(header: dict[str, Any]) -> bool:
+    """Whether the session began in the first version of the format, whose entries had no ids.
+
+    A newer program gives them some when it opens such a file; the header goes on naming a model, as only the first did.
+    """
+    return "modelId" in header and "thinkingLevel" in header
+
+
+def named_parent(header: dict[str, Any]) -> str:
+    """What a header calls the session it was forked from: its file, or its id; empty if it was not."""
+    return text_of(header.get("parentSession")) or text_of(header.get("branchedFrom"))
+
+
+def id_in(named: str) -> str:
+    """The session's id in what a header calls it."""
+    at_end = _UUID_AT_END.search(named)
+    return at_end[1] if at_end else named.replace("\\", "/").rpartition("/")[2].partition(".jsonl")[0]
+
+
+def ancestors(header: dict[str, Any], header_of: HeaderOf) -> Iterator[tuple[str, int | None]]:
+    """The sessions above a forked one, nearest first, each with the time it began, as far as they can be found."""
+    for _ in range(_GENERATIONS):
+        named = named_parent(header)
+        if not named:
+            return
+        above = header_of(named) or {}
+        yield speech.plain_id(id_in(named)), parse_time(above.get("timestamp"))
+        header = above
+
+
+def header_beside(folders: Iterable[Path], named: str) -> dict[str, Any] | None:
+    """The header of the session that a header names, from a file in these folders. Where else it says to look is not heeded."""
+    name = named.replace("\\", "/").rpartition("/")[2]
+    beginning = name if ".jsonl" in name else f"{name}.jsonl"
+    for folder in folders:
+        with suppress(OSError, EOFError):
+            paths = sorted(path for path in folder.iterdir() if path.name.startswith(beginning))
+            for path in paths:
+                if header := header_in(_first_lines(path)):
+                    return header
+    return None
+
+
+def _first_lines(path: Path) -> list[bytes]:
+    with jsonl.open_stream(path) as stream:
+        return stream.read(_HEAD).split(b"\n")
+
+
+def header_in(lines: Iterable[bytes]) -> dict[str, Any] | None:
+    """The first record that is a session's header."""
+    return next((value for value in objects(lines) if is_header(value)), None)
+
+
+def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The records among the lines; what is none is passed over."""
+    for line in lines:
+        try:
+            value = orjson.loads(line.strip(b"\x00 \t\r"))
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(value, dict):
+            yield value
+
+
+def is_header(value: dict[str, Any]) -> bool:
+    return value.get("type") == "session" and isinstance(value.get("id"), str)
+
+
+def is_family(head: bytes) -> bool:
+    """Whether the first record that says anything is one of this format."""
+    verdicts = (_looks_like(value) for value in objects(head.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
+    return next((verdict for verdict in verdicts if verdict is not None), False)
+
+
+def _looks_like(value: dict[str, Any]) -> bool | None:
+    if is_header(value):
+        return True
+    if any(key in value for key in ("sessionId", "parentUuid", "payload", "projectHash")):
+        return False
+    message = value.get("message")
+    if value.get("type") == "message" and isinstance(message, dict):
+        return text_of(message.get("role")) != "" and ("id" in value or "timestamp" in value)
+    return None
