@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archiver import discover, inbox
+from archiver import deleted, discover, inbox
 from archiver.home import Home
 from archiver.sources import SOURCES
 from archiver.transcript import Found, Source
@@ -152,7 +152,10 @@ def _size_and_clock(found: Found) -> tuple[int, int]:
 
 def _changed(home: Home, wish: Wish, found: list[Found], known: Known, spelled: Callable[[str], str]) -> list[Found]:
     quiet = 0 if wish.finished else home.settings.archive.idle_minutes
-    return _in_turn([item for item in found if not _unchanged(item, known, quiet, spelled)])
+    changed = [item for item in found if not _unchanged(item, known, quiet, spelled, buried=_to_bury(home, item))]
+    if changed and wish.distil and not home.settings.archive.keep_deleted:
+        changed = deleted.settled(changed, found, home.reader.deletions())
+    return deleted.in_turn(changed)
 
 
 def _find(wish: Wish, known: Known, events: list[Told], report: Report) -> list[Found]:
@@ -215,7 +218,10 @@ def _spelling(home: Home, known: Known) -> Callable[[str], str]:
     return spelled
 
 
-def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[[str], str]) -> bool:
+def _unchanged(
+    found: Found, known: Known, idle_minutes: int, spelled: Callable[[str], str], *, buried: bool = False
+) -> bool:
+    """Whether it was read as it is. `buried`: only to drop its words, which a newer parser does not do better."""
     row = known.get((found.agent, spelled(found.name)))
     if row is None:
         return False
@@ -224,37 +230,10 @@ def _unchanged(found: Found, known: Known, idle_minutes: int, spelled: Callable[
     except OSError:
         return False
     # Never the clock alone: two appends may fall into one tick of it.
-    same = (row["size"], row["mtime_ns"], row["parser_version"]) == (
-        size,
-        clock,
-        source_of(found.agent).parser_version,
-    )
+    same = (row["size"], row["mtime_ns"]) == (size, clock)
+    if not buried:
+        same = same and row["parser_version"] == source_of(found.agent).parser_version
     return same and not (row["pending"] and _idle(clock // 1_000_000, idle_minutes))
-
-
-def _in_turn(changed: list[Found]) -> list[Found]:
-    """The same files, those of deleted sessions last, each session's oldest first.
-
-    What was said before the deletion goes with it; what is said under the same id afterwards stays.
-    """
-    ids = {_beginning(item) for item in changed if item.session_status is Status.DELETED}
-    if not ids:
-        return changed
-    others = [item for item in changed if _beginning(item) not in ids]
-    return others + sorted((item for item in changed if _beginning(item) in ids), key=_written)
-
-
-def _beginning(found: Found) -> tuple[str, str]:
-    return found.agent, found.member.partition("#")[0] or found.path.name.partition(".jsonl")[0]
-
-
-def _written(found: Found) -> tuple[int, int]:
-    """When a file was last written; what was reset before the deletion comes first, and a live file behind one as old."""
-    order = {Status.ACTIVE: 2, Status.DELETED: 1}.get(found.session_status, 0)
-    try:
-        return found.size_and_clock()[1] if order else 0, order
-    except OSError:
-        return 0, order
 
 
 def _idle(last: int, idle_minutes: int) -> bool:
@@ -271,22 +250,21 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
         return
     from archiver.ingest import ingest_file, settle_titles  # noqa: PLC0415  SQLAlchemy costs 0.25 s; a run that finds nothing new goes without
 
-    unindexed = done = 0
-    sizes = [_size_and_clock(item)[0] for item in changed]
-    for found, size in zip(changed, sizes, strict=True):
-        progress("read", done, sum(sizes))
-        done += size
+    meter = _Meter(home, progress, sum(map(_amount, changed)))
+    for found in changed:
+        meter.begin()
         try:
             if _to_bury(home, found):
                 if wish.distil:
-                    _bury(home, found, report)
+                    _bury(home, found, deleted.said_since(found, changed), report)
                 continue
             final = (
                 wish.finished
                 or found.segment != "live"
                 or _idle(found.size_and_clock()[1] // 1_000_000, home.settings.archive.idle_minutes)
             )
-            one = ingest_file(home.database, source_of(found.agent), found, home.redact, final=final)
+            source = source_of(found.agent)
+            one = ingest_file(home.database, source, found, home.redact, final=final, committed=meter.between)
         except OSError as error:
             report.unreadable.append({"file": found.name, "line": 0, "reason": error.strerror or str(error)})
             continue
@@ -299,13 +277,54 @@ def _read(home: Home, wish: Wish, changed: list[Found], report: Report, progress
             reason = messages.text("archive.fault", error=f"{type(error).__name__}: {error}"[:300])
             report.unreadable.append({"file": found.name, "line": 0, "reason": reason})
             continue
+        finally:
+            meter.done += _amount(found)
         _count(report, one)
-        unindexed += one.chunks_added
-        if unindexed >= INDEX_EVERY:
-            home.index.apply()
-            unindexed = 0
+        if one.taken_over:
+            _move_waiting(home, found.agent, one.taken_over)
+        meter.file_ended(one.chunks_added)
     settle_titles(home.database)
-    progress("read", done, sum(sizes))
+    meter.show(0)
+
+
+MEMBER_BYTES = 16 << 10
+"""What a session of a database counts for in the progress: asking for its size would mean reading it."""
+
+
+def _amount(found: Found) -> int:
+    return MEMBER_BYTES if found.member else _size_and_clock(found)[0]
+
+
+class _Meter:
+    """How far reading is, in bytes; and brings the word index up every so many chunks, so that the newest is soon found."""
+
+    def __init__(self, home: Home, progress: Progress, total: int) -> None:
+        self._home, self._progress, self._total = home, progress, total
+        self.done = 0
+        self._unindexed = 0
+        self._of_file = 0
+
+    def begin(self) -> None:
+        self._of_file = 0
+        self.show(0)
+
+    def show(self, read: int) -> None:
+        self._progress("read", min(self.done + read, self._total), self._total)
+
+    def between(self, read: int, chunks: int) -> None:
+        """Within a file that holds many sessions. Both count from its start."""
+        self.show(read)
+        self._added(chunks - self._of_file)
+        self._of_file = chunks
+
+    def file_ended(self, chunks: int) -> None:
+        self._added(chunks - self._of_file)
+
+    def _added(self, chunks: int) -> None:
+        self._unindexed += chunks
+        if self._unindexed >= INDEX_EVERY:
+            self._home.index.apply()
+            self._unindexed = 0
 
 
 def _count(report: Report, one: FileReport) -> None:
@@ -317,14 +336,21 @@ def _count(report: Report, one: FileReport) -> None:
     report.unreadable += [{"file": one.name, "line": bad.line, "reason": bad.reason} for bad in one.unreadable]
 
 
+def _move_waiting(home: Home, agent: str, taken_over: list[str]) -> None:
+    from archiver.succession import move_waiting  # noqa: PLC0415  pydantic costs 0.1 s
+
+    for session in taken_over:
+        move_waiting(home.queue, source_of(agent).formerly, agent, session)
+
+
 def _to_bury(home: Home, found: Found) -> bool:
-    return found.session_status is Status.DELETED and not home.settings.archive.keep_deleted
+    return deleted.is_deleted(found) and not home.settings.archive.keep_deleted
 
 
-def _bury(home: Home, found: Found, report: Report) -> None:
+def _bury(home: Home, found: Found, again: list[Found], report: Report) -> None:
     from archiver.distil import bury  # noqa: PLC0415  loads the mining rules
 
-    one, intake = bury(home, source_of(found.agent), found)
+    one, intake = bury(home, source_of(found.agent), found, again)
     _count(report, one)
     report.candidates_added += intake.added
 
@@ -340,6 +366,8 @@ def _erase(home: Home) -> None:
 def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callable[[str], str]) -> None:
     """Note which files an agent has cleaned up. The archive keeps their sessions; a root that is gone says nothing."""
     present = {(item.agent, spelled(item.name)) for item in found}
+    # A database that could not be asked for its sessions stands for all of them.
+    whole = {spelled(item.name) for item in found if not item.member}
     roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
     gone = [
         int(row["id"])
@@ -348,6 +376,7 @@ def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callabl
         and row["missing_since"] is None
         and any(key[1].startswith(root) for root in roots)
         and not Path(key[1]).exists()
+        and not any(key[1][:at] in whole for at, letter in enumerate(key[1]) if letter == "#")
     ]
     if gone:
         from store import sessions  # noqa: PLC0415  SQLAlchemy costs 0.25 s

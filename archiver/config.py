@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from store.errors import USAGE, WwtError
+from store.messages import text
 
 DEFAULT_MODEL = "use-multilingual"
+LARGEST = 1_000_000_000
+"""No number may be larger: as minutes and days in milliseconds it still fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +58,113 @@ def home() -> Path:
 def load(path: Path) -> Config:
     """Settings of the file at `path`; defaults where it is absent. Unknown or ill-typed settings are a WwtError."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return Config()
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise WwtError("config.unreadable", path=path, reason=error, exit_code=USAGE) from error
-    known = [section.name for section in fields(Config)]
-    for name in raw:
-        if name not in known:
-            raise WwtError("config.unknown", path=path, name=name, known=", ".join(known), exit_code=USAGE)
-    return Config(**{section.name: _section(path, section.name, section.default, raw) for section in fields(Config)})
+    except OSError as error:
+        raise WwtError("config.unreadable", path=path, reason=error.strerror or error, exit_code=USAGE) from error
+    return checked(path, decoded(path, data))
 
 
-def _section(path: Path, name: str, default: Any, raw: dict[str, Any]) -> Any:
-    table = raw.get(name, {})
-    if not isinstance(table, dict):
-        raise WwtError("config.wrong_type", path=path, name=name, wanted="table", exit_code=USAGE)
-    known = {field.name for field in fields(default)}
-    for key, value in table.items():
-        if key not in known:
-            raise WwtError(
-                "config.unknown", path=path, name=f"{name}.{key}", known=", ".join(sorted(known)), exit_code=USAGE
-            )
-        wanted = type(getattr(default, key))
-        if type(value) is not wanted:
-            raise WwtError(
-                "config.wrong_type", path=path, name=f"{name}.{key}", wanted=wanted.__name__, exit_code=USAGE
-            )
-        if wanted is int and value < 0:
-            raise WwtError("config.negative", path=path, name=f"{name}.{key}", exit_code=USAGE)
-    return type(default)(**table)
+def decoded(path: Path, data: bytes) -> str:
+    """The text of the file, without the byte order mark that some editors put before it."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise WwtError("config.unreadable", path=f"{path}:{line}", reason=error, exit_code=USAGE) from error
+
+
+def checked(path: Path, content: str, now: str | None = None) -> Config:
+    """The settings that `content` holds, which is, or is to become, what the file at `path` says.
+
+    `now`: what it says now, where that is something else; what is wrong is named by its line there.
+    """
+    raw = parsed(path, content)
+    content = content if now is None else now
+    for section in _sections():
+        if not isinstance(raw.get(section, {}), dict):
+            raise _ill_typed(path, content, section, text("config.wants_table"))
+    for name, value in settings_in(raw).items():
+        if name not in known():
+            raise _unknown(path, content, name)
+        if wanted := wanted_of(name, value):
+            raise _ill_typed(path, content, name, wanted)
+    return Config(**{name: type(default)(**raw.get(name, {})) for name, default in _sections().items()})
+
+
+def parsed(path: Path, content: str) -> dict[str, Any]:
+    """The file as TOML has it, whatever its settings are worth."""
+    try:
+        return tomllib.loads(content)
+    except (ValueError, RecursionError) as error:
+        # "(at line 3, column 5)"; at the end of the document it is the last line.
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else content.rstrip("\n").count("\n") + 1
+        raise WwtError("config.unreadable", path=f"{path}:{line}", reason=error, exit_code=USAGE) from error
+
+
+def known() -> dict[str, Any]:
+    """Every setting, as `section.name`, and its default."""
+    return {
+        f"{name}.{field.name}": getattr(default, field.name)
+        for name, default in _sections().items()
+        for field in fields(default)
+    }
+
+
+def _sections() -> dict[str, Any]:
+    """Every section by name, with its defaults."""
+    return {section.name: section.default for section in fields(Config)}
+
+
+def settings_in(raw: dict[str, Any]) -> dict[str, Any]:
+    """What a parsed file sets, as `section.name`; what stands in no section, or is an unknown empty one, by its own name."""
+    found: dict[str, Any] = {}
+    for name, held in raw.items():
+        if isinstance(held, dict) and (held or name in _sections()):
+            found |= {f"{name}.{key}": value for key, value in held.items()}
+        else:
+            found[name] = held
+    return found
+
+
+def wanted_of(name: str, value: object) -> str:
+    """What the setting `name` must be, in words, where `value` is not that; else ""."""
+    kind = type(known()[name])
+    if type(value) is kind and _in_range(value):
+        return ""
+    return text(f"config.wants_{kind.__name__}", most=LARGEST)
+
+
+def _in_range(value: object) -> bool:
+    if isinstance(value, int):
+        return 0 <= value <= LARGEST
+    return not isinstance(value, str) or (bool(value.strip()) and value.isprintable())
+
+
+def _unknown(path: Path, content: str, name: str) -> WwtError:
+    section, _, _ = name.partition(".")
+    near = [key for key in known() if key.startswith(f"{section}.")] or list(known())
+    where = _place(path, content, name)
+    return WwtError("config.unknown", path=where, name=name, known=", ".join(near), exit_code=USAGE)
+
+
+def _ill_typed(path: Path, content: str, name: str, wanted: str) -> WwtError:
+    return WwtError("config.wrong_type", path=_place(path, content, name), name=name, wanted=wanted, exit_code=USAGE)
+
+
+def _place(path: Path, content: str, name: str) -> str:
+    """`path:line` of a setting; the bare path where it is written in a way that one look along the lines does not see."""
+    section = ""
+    for number, line in enumerate(content.split("\n"), 1):
+        header, key = re.match(r"\s*\[([^\[\]]+)\]", line), re.match(r"\s*([^\s=#]+)\s*=", line)
+        if header:
+            section = header[1].strip()
+        written = f"{section}.{key[1]}" if key and section else key[1] if key else section
+        if (header or key) and written.replace('"', "") == name:
+            return f"{path}:{number}"
+    return str(path)
 
 
 def lexicon_path(root: Path) -> Path:
@@ -95,6 +176,6 @@ def aliases(root: Path) -> dict[str, str]:
     """Written form to canonical tag; empty before the first archive."""
     try:
         loaded = json.loads(lexicon_path(root).read_text(encoding="utf-8"))
-        return {str(key): str(value) for key, value in loaded["aliases"].items()}
+        return {str(key): str(value) for key, value in loaded["names"].items()}
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return {}

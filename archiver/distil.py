@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from archiver import config, erase, transcript
 from archiver.home import Home
@@ -17,7 +18,7 @@ from staging.intake import Intake, Source, known_text, take_in
 from staging.promote import support
 from store import chunks, decisions, sessions
 from store.reader import DueSession
-from store.records import Candidate, Conversation, Status, now_ms
+from store.records import Candidate, Conversation, SafeText, Status, now_ms
 from store.tokens import morphemes
 from store.verdicts import lookup_in
 
@@ -28,14 +29,19 @@ ENDINGS: dict[str, SourceStatus] = {Status.RESET: "reset", Status.DELETED: "dele
 def distil(home: Home, rows: Iterable[DueSession]) -> Iterator[Intake]:
     """Mine each session, write its staging document, then mark it distilled: a crash between the two only repeats the work."""
     for row in rows:
+        up_to = home.reader.forgotten_up_to(row.agent, row.external_id)
         with home.database.transaction() as tx:
+            if sessions.find(tx, row.agent, row.external_id) != row.id:
+                continue  # its user had it forgotten meanwhile
             conversation, own = sessions.conversation(tx, row.id)
         found = mine(conversation, home.rules, morphemes=morphemes)
         # What rests on shared turns alone is the other session's finding.
         mined = [candidate for candidate in found if any(quote.turn in own for quote in candidate.evidence)]
         source = _source(conversation, ENDINGS.get(row.status, "ended"))
-        intake = _stage(home, source, mined)
+        intake = _stage(home, source, mined, up_to)
         with home.database.transaction() as tx:
+            if sessions.find(tx, row.agent, row.external_id) != row.id:
+                continue
             support(tx, source, intake.supports, keep_deleted=home.settings.archive.keep_deleted)
             sessions.mark_distilled(tx, row.id, row.changed_at)
         yield intake
@@ -45,15 +51,22 @@ def _source(conversation: Conversation, status: SourceStatus) -> Source:
     return Source(conversation.agent, conversation.session, conversation.project, status, now_ms())
 
 
-def _stage(home: Home, source: Source, mined: list[Candidate]) -> Intake:
-    """Into the session's staging document, compared with what this project and every project know already."""
+def _stage(home: Home, source: Source, mined: list[Candidate], up_to: int | None) -> Intake:
+    """Into the session's staging document, compared with what this project and every project know already.
+
+    `up_to` is up to when the session was forgotten as it was read: what was forgotten since is not written.
+    """
     known: list[Known] = []
     if mined:
         project_id = home.reader.project_of_paths([source.project])
         known = [
             Known(entry.uid, known_text(entry.summary, entry.detail)) for entry in home.reader.known_entries(project_id)
         ]
-    return take_in(home.queue, source, mined, verdicts=lookup_in(home.database_path), entries=known)
+
+    def still() -> bool:
+        return home.reader.forgotten_up_to(source.agent, source.session) == up_to
+
+    return take_in(home.queue, source, mined, verdicts=lookup_in(home.database_path), entries=known, still=still)
 
 
 def compile_lexicon(home: Home) -> None:
@@ -67,10 +80,13 @@ def compile_lexicon(home: Home) -> None:
         draft.replace(path)
 
 
-def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tuple[FileReport, Intake]:
+def bury(
+    home: Home, source: transcript.Source, found: transcript.Found, again: Iterable[transcript.Found] = ()
+) -> tuple[FileReport, Intake]:
     """A session its user deleted: mine it, write its staging document, then drop its words, those archived while it was live too.
 
-    `erase.finish` then takes them out of the files.
+    `erase.finish` then takes them out of the files. `again` are transcripts of what was said under its id since: they have
+    to be read anew, from their start.
 
     Its row stays: agent, project, times and status say where an entry came from, and the file is not read again.
     """
@@ -88,11 +104,19 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
         with home.database.transaction() as tx:
             sessions.save_file(tx, source.agent, path, values)
         return report, Intake()
+    up_to = home.reader.forgotten_up_to(source.agent, conversation.session)
+    conversation = _said_since(conversation, up_to)
     if not conversation.turns:
         conversation = _as_archived(home, conversation)
+    if up_to is not None and not conversation.turns:  # nothing was said since it was forgotten
+        with home.database.transaction() as tx:
+            sessions.save_file(tx, source.agent, path, values)
+        return report, Intake()
     mined = mine(conversation, home.rules, morphemes=morphemes)
-    intake = _stage(home, _source(conversation, "deleted"), mined)
+    intake = _stage(home, _source(conversation, "deleted"), mined, up_to)
     with home.database.transaction() as tx:
+        if home.reader.forgotten_up_to(source.agent, conversation.session) != up_to:  # while it was mined
+            return report, Intake()
         session_id = sessions.ensure(tx, source.agent, conversation.session)
         if about.cwd:
             sessions.refine(tx, session_id, project_id=project_of(tx, about.cwd, home.redact))
@@ -106,7 +130,19 @@ def bury(home: Home, source: transcript.Source, found: transcript.Found) -> tupl
         sessions.refine(tx, session_id, status=Status.DELETED.value, changed_at=now_ms(), distilled_at=now_ms())
         sessions.widen(tx, session_id, about.first_time, about.last_time)
         sessions.save_file(tx, source.agent, path, values | {"session_id": session_id})
+        for item in again:
+            unread = {"segment": item.segment, "size": -1, "mtime_ns": 0, "offset": 0}
+            sessions.save_file(tx, source.agent, safe_id(item.name, home.redact), unread)
     return report, intake
+
+
+def _said_since(conversation: Conversation, up_to: int | None) -> Conversation:
+    """What is left of a session whose user had it forgotten up to then; its title may be made of what was."""
+    if up_to is None:
+        return conversation
+    turns = tuple(turn for turn in conversation.turns if turn.time is not None and turn.time > up_to)
+    facts = tuple(fact for fact in conversation.facts if fact.time is not None and fact.time > up_to)
+    return replace(conversation, title=SafeText(""), turns=turns, facts=facts)
 
 
 def _as_archived(home: Home, unread: Conversation) -> Conversation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +15,8 @@ from store.errors import WwtError
 from store.reader import Reader
 from store.records import now_ms
 from store.revision import REVISION, revision_on_disk
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from archiver.embed.protocol import Embedder
@@ -33,7 +37,7 @@ class Home:
     root: Path
     settings: config.Config
     masking: bool = False
-    """The secret rules are being looked after, so that `masked_again` need not."""
+    """The secret rules, and what is to be erased, are being looked after, so that opening a part need not."""
 
     @classmethod
     def open(cls, root: Path | None = None) -> Home:
@@ -58,10 +62,17 @@ class Home:
             raise WwtError(
                 "home.cannot_make", path=error.filename or self.root, reason=error.strerror or error
             ) from error
-        if revision_on_disk(self.database_path) != REVISION:
+        if (found := revision_on_disk(self.database_path)) != REVISION:
+            if found is None:
+                self._drop_indexes()
             import migrations  # noqa: PLC0415  Alembic costs 0.4 s; only a database that is behind pays it
 
             migrations.upgrade(self.database_path, self.root / "backups")
+
+    def _drop_indexes(self) -> None:
+        """Indexes of a database that is gone know rows by numbers that the next one gives to others."""
+        for name in ("words", "vectors", ".next-words"):
+            shutil.rmtree(self.root / "index" / name, ignore_errors=True)
 
     @cached_property
     def masked_again(self) -> int:
@@ -90,7 +101,18 @@ class Home:
         from store.database import Database  # noqa: PLC0415  SQLAlchemy costs 0.25 s; reading commands go without
 
         _ = self.masked_again
+        if not self.masking and self.reader.has_forgetting_due():
+            self._go_on_forgetting()
         return Database(self.database_path)
+
+    def _go_on_forgetting(self) -> None:
+        """Words that the user had forgotten may stand in some file yet: whoever writes next takes them out."""
+        from archiver import erase  # noqa: PLC0415  only after a forgetting that was interrupted
+
+        try:
+            erase.finish(replace(self, masking=True))
+        except (WwtError, OSError):  # what stands in the way is told by `wwt forget`; other commands go on
+            log.debug("erase", exc_info=True)
 
     @cached_property
     def redact(self) -> Redactor:
@@ -146,7 +168,9 @@ class Home:
     def embedder(self) -> Embedder | None:
         from archiver.embed.choose import open_embedder  # noqa: PLC0415  numpy costs 75 ms, a model more
 
-        return open_embedder(self.settings.embedding.model, cache=self.root / "index" / "embedder")
+        # As it is set now: `wwt rebuild --embedding` may have moved the archive to another model since this run began.
+        model = config.load(self.root / "config.toml").embedding.model
+        return open_embedder(model, cache=self.root / "index" / "embedder")
 
     @cached_property
     def index(self) -> Index:

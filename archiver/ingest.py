@@ -31,7 +31,7 @@ from archiver.transcript import (
     Unreadable,
     Upsert,
 )
-from store import chunks, projects, sessions
+from store import chunks, projects, sessions, succession
 from store.database import Database
 from store.records import Conversation, Fact, Role, SafeText, State, Status, Turn, now_ms
 
@@ -54,20 +54,31 @@ class FileReport:
     chunks_added: int = 0
     session_ids: set[int] = field(default_factory=set)
     unreadable: list[Unreadable] = field(default_factory=list)
+    taken_over: list[str] = field(default_factory=list)
+    """Sessions that were archived under the name of the agent that the source says was theirs formerly."""
 
 
 COMMIT_EVERY = 2_000
 """Turns after which an export that holds many sessions commits, at the end of a session: other writers wait no longer."""
 
 
-def ingest_file(database: Database, source: Source, found: Found, redact: Redact, *, final: bool) -> FileReport:
+def ingest_file(
+    database: Database,
+    source: Source,
+    found: Found,
+    redact: Redact,
+    *,
+    final: bool,
+    committed: Callable[[int, int], None] = lambda read, chunks: None,
+) -> FileReport:
     """Store what is new in one file. Running it again changes nothing.
 
     All of it lands or none, but for an export of many sessions, each of which does; it is read again until all have.
+    `committed` is called in between, outside any transaction, with the bytes read and the chunks added so far.
     """
     report = FileReport(found.name)
     try:
-        with _Commits(database) as commits:
+        with _Commits(database, lambda: committed(report.bytes_read, report.chunks_added)) as commits:
             _file(commits, source, found, redact, report, final=final, anew=False)
     except Reread:
         report = FileReport(found.name, bytes_read=report.bytes_read)
@@ -79,8 +90,9 @@ def ingest_file(database: Database, source: Source, found: Found, redact: Redact
 class _Commits:
     """One transaction after another."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, between: Callable[[], None] = lambda: None) -> None:
         self._database = database
+        self._between = between
         self._stack = ExitStack()
 
     def __enter__(self) -> _Commits:
@@ -94,6 +106,7 @@ class _Commits:
 
     def renew(self) -> None:
         self._stack.close()
+        self._between()
         self.tx = self._stack.enter_context(self._database.transaction())
 
 
@@ -101,7 +114,7 @@ def _file(
     commits: _Commits, source: Source, found: Found, redact: Redact, report: FileReport, *, final: bool, anew: bool
 ) -> None:
     row = sessions.file_row(commits.tx, source.agent, safe_id(found.name, redact))
-    progress, probed = (Progress(), 0) if anew else _resume(found.path, row, source)
+    progress, probed = (Progress(), 0) if anew else _resume(found, row, source)
     report.bytes_read += probed
     filing = _Filing(commits, source, found, redact, report)
     if row is None or progress.offset or anew:
@@ -113,25 +126,33 @@ def _file(
     filing.run(progress, final=final, gone=loose if upgraded else ())
 
 
-def _resume(path: Path, row: sessions.FileRow | None, source: Source) -> tuple[Progress, int]:
+def _resume(found: Found, row: sessions.FileRow | None, source: Source) -> tuple[Progress, int]:
     """Where to go on reading, and the bytes read to find out: only where the bytes already read are still the same."""
-    if row is None or row.parser_version != source.parser_version or not row.offset or path.suffix == ".zst":
-        return Progress(), 0
-    if source.resume is Resume.NEVER:
+    way = _way(found, source)
+    if row is None or row.parser_version != source.parser_version or not row.offset or way is Resume.NEVER:
         return Progress(), 0
     saved = json.loads(row.state)
     progress = Progress(row.offset, saved["line"], saved["state"])
-    if source.resume is Resume.STATE:
+    if way is Resume.STATE:
         return progress, 0
-    head, tail = probes(path, row.offset)
+    head, tail = probes(found.path, row.offset)
     if (head, tail) != (row.head_hash, row.tail_hash):
         return Progress(), 2 * PROBE
     return progress, min(row.offset, PROBE) * 2
 
 
+def _way(found: Found, source: Source) -> Resume:
+    """How this one may be resumed: the bytes of a database say nothing of a session in it, those of a .zst file not where it stands."""
+    if source.resume is not Resume.BYTES:
+        return source.resume
+    if found.member:
+        return Resume.STATE
+    return Resume.NEVER if found.path.suffix == ".zst" else Resume.BYTES
+
+
 def _same_content(found: Found, row: sessions.FileRow, source: Source) -> bool:
-    if source.resume is Resume.BYTES and found.path.suffix != ".zst":
-        return bool(row.offset) and probes(found.path, row.offset) == (row.head_hash, row.tail_hash)
+    if _way(found, source) is Resume.BYTES and row.offset:
+        return probes(found.path, row.offset) == (row.head_hash, row.tail_hash)
     return (row.size, row.mtime_ns) == found.size_and_clock()
 
 
@@ -179,15 +200,18 @@ class _Filing:
         """Parse and store. `gone` are ids of turns that are dropped unless this parse gives them again."""
         self.size, self.clock = self.found.size_and_clock()
         self.in_pieces = not gone
+        self.gone = list(gone)
         self.file_id = sessions.save_file(self.tx, self.source.agent, self.path, self._unfinished())
         parse = self.source.parse(self.found, progress, final=final)
+        probed = self.report.bytes_read
         try:
             for event in parse:
                 self._take(event)
+                self.report.bytes_read = probed + parse.bytes_read
         finally:
-            self.report.bytes_read += parse.bytes_read
+            self.report.bytes_read = probed + parse.bytes_read
         self._close()
-        for session_id, ids in sessions.drop_unclaimed(self.tx, gone).items():
+        for session_id, ids in sessions.drop_unclaimed(self.tx, self.gone).items():
             self._changed(session_id, sessions.Change(altered=ids))
         self._finish(parse.progress, final=final)
 
@@ -267,6 +291,11 @@ class _Filing:
 
     def _begin(self, external_id: SafeText) -> _Session:
         self.sessions_seen += 1
+        if former := self.source.formerly:
+            stamp = (self.size, self.clock)
+            loose = succession.take_over(self.tx, former, self.source.agent, external_id, self.path, stamp)
+            self.gone += loose or []
+            self.report.taken_over += [] if loose is None else [external_id]
         return _Session(
             sessions.ensure(self.tx, self.source.agent, external_id),
             external_id,
@@ -334,9 +363,9 @@ class _Filing:
     def _finish(self, progress: Progress, *, final: bool) -> None:
         # The parser's state holds ids as they are; with a secret among them it is not kept, and the file is read whole.
         progress = Progress() if self.masked_ids else progress
-        offset, path = progress.offset, self.found.path
-        probed = offset and self.source.resume is Resume.BYTES and path.suffix != ".zst"
-        head, tail = probes(path, offset) if probed else ("", "")
+        offset = progress.offset
+        probed = offset and _way(self.found, self.source) is Resume.BYTES
+        head, tail = probes(self.found.path, offset) if probed else ("", "")
         state = json.dumps({"line": progress.line, "final": final, "state": progress.state}, separators=(",", ":"))
         columns: dict[str, Any] = {"head_hash": head, "tail_hash": tail, "offset": offset, "parser_state": state}
         columns |= {"parser_version": self.source.parser_version, "size": self.size, "mtime_ns": self.clock}

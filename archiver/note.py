@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote as escape
+from urllib.parse import unquote as unescape
 
+from archiver.front import (
+    MOST_MATTER,
+    UID,
+    BadFieldError,
+    Front,
+    line_of,
+    loaded,
+    moment_of,
+    one_of,
+    parted,
+    redacted,
+    share_in,
+    stamp,
+    tags_in,
+    uid_in,
+)
 from staging.documents import Redact
 from store.messages import text
-from store.records import DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope, iso, parse_time
+from store.records import DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
 
 MARKER = "<!-- evidence: not read back -->"
 """What stands above it is a person's to edit; what stands below is written anew each time."""
@@ -19,9 +37,12 @@ MARKER = "<!-- evidence: not read back -->"
 STATUSES = ("active", "superseded", "retired")
 _OURS = (
     *("uid", "type", "tags", "project", "scope", "status", "superseded_by", "decided_by", "confidence"),
-    *("agent", "session", "rule", "created", "reviewed"),
+    *("agent", "session", "source_forgotten", "rule", "created", "reviewed"),
 )
 _SOURCE = re.compile(r"— (user|assistant|tool|subagent), (\S+), `([^`]*)`$")
+_MARKED = re.compile(rf"^{re.escape(MARKER)}[ \t\r]*$", re.MULTILINE)
+_UID_LINE = re.compile(rf"^uid:[ \t]*['\"]?({UID.pattern})['\"]?[ \t]*$", re.MULTILINE)
+_PLAIN = "".join(chr(c) for c in range(0x21, 0x7F) if chr(c) not in "`%")
 _LINE_ENDS = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 
 
@@ -36,7 +57,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a note says, redacted. `masked`: the file holds something that may not stay on disk."""
+    """What a note says, redacted. `masked`: the file holds something that may not stay on disk.
+
+    One that a person began has no `uid`, and no times (0).
+    """
 
     uid: str
     type: EntryType
@@ -51,6 +75,7 @@ class Note:
     confidence: float
     agent: str
     session: str | None
+    source_forgotten: bool
     rule: str
     created_at: int
     reviewed_at: int
@@ -59,8 +84,15 @@ class Note:
 
     def same_as(self, entry: Entry) -> bool:
         """Whether a person who wrote this changed nothing that the database would take over."""
-        mine = (self.type, self.summary, self.detail, self.tags, self.scope, self.status)
-        return mine == (entry.type, _line(entry.summary), _block(entry.detail), entry.tags, entry.scope, entry.status)
+        return _told(self) == _told(entry)
+
+    def reviewed_with(self, entry: Entry) -> bool:
+        """Whether it was written of the entry as it stands: older notes tell whole seconds only."""
+        return self.reviewed_at in (entry.reviewed_at, entry.reviewed_at // 1000 * 1000)
+
+    def normalised(self, normalise: Callable[[str], str]) -> Note:
+        """The same with its tags as the archive spells them."""
+        return replace(self, tags=tuple(dict.fromkeys(name for tag in self.tags if (name := normalise(tag)))))
 
     def as_entry(self) -> Entry:
         return Entry(
@@ -73,22 +105,33 @@ class Note:
             scope=self.scope,
             agent=self.agent,
             session=self.session,
+            source_forgotten=self.source_forgotten,
             rule=self.rule,
             confidence=self.confidence,
             decided_by=self.decided_by,
-            # What replaced it may not be there yet; who imports sets that when all notes are in.
             status=self.status,
+            superseded_by=self.superseded_by,
             created_at=self.created_at,
             reviewed_at=self.reviewed_at,
             evidence=self.evidence,
         )
 
 
+def version(entry: Entry) -> str:
+    """Names what an entry said since a moment: of two archives that name it alike, neither has changed it since."""
+    return hashlib.sha256(repr((_told(entry), entry.reviewed_at)).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _told(of: Entry | Note) -> tuple[object, ...]:
+    """What is a person's to change."""
+    return (of.type.value, _line(of.summary), _block(of.detail), tuple(map(str, of.tags)), of.scope.value, of.status)
+
+
 def render(entry: Entry, extra: dict[str, Any]) -> bytes:
     """The note of an entry; `extra` holds the front matter keys that a person added to it."""
     import yaml  # noqa: PLC0415  20 ms, paid when a note is written or read
 
-    front: dict[str, Any] = {
+    front: Front = {
         "uid": entry.uid,
         "type": entry.type.value,
         "tags": [str(tag) for tag in entry.tags],
@@ -100,19 +143,51 @@ def render(entry: Entry, extra: dict[str, Any]) -> bytes:
         "confidence": entry.confidence,
         "agent": entry.agent,
         "session": entry.session,
+        "source_forgotten": entry.source_forgotten or None,
         "rule": entry.rule,
-        "created": iso(entry.created_at),
-        "reviewed": iso(entry.reviewed_at),
+        "created": stamp(entry.created_at),
+        "reviewed": stamp(entry.reviewed_at),
     }
     # YAML knows plain strings only, not the kinds of string that the archive tells apart.
     kept = {k: str(v) if isinstance(v, str) else v for k, v in front.items() if v is not None}
-    matter = yaml.safe_dump({**kept, **extra}, allow_unicode=True, sort_keys=False, width=10**6)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    matter = yaml.dump({**kept, **extra}, Dumper=dumper, allow_unicode=True, sort_keys=False, width=10**6)
     parts = [f"---\n{matter}---", f"# {_line(entry.summary)}"]
     if entry.detail.strip():
         parts.append(_block(entry.detail))
-    if entry.evidence:
-        parts += [MARKER, "## Evidence", *(_quoted(quote) for quote in entry.evidence)]
+    parts += _evidence(entry)
     return ("\n\n".join(parts) + "\n").encode("utf-8", "replace")
+
+
+def renewed(data: bytes, entry: Entry) -> bytes:
+    """The note as a person wrote it, with the evidence that the entry has now. Without the marker it is left alone."""
+    whole = data.decode("utf-8", "replace")
+    marks = list(_MARKED.finditer(whole))
+    if not marks:
+        return data
+    below = "\n\n".join(_evidence(entry) or [MARKER])
+    if _LINE_ENDS.sub("\n", whole[marks[-1].start() :]).strip() == below.strip():
+        return data
+    return f"{whole[: marks[-1].start()]}{below}\n".encode("utf-8", "replace")
+
+
+def _evidence(entry: Entry) -> list[str]:
+    """The parts below a person's own. The marker stands alone where the detail holds such a line itself."""
+    if entry.evidence:
+        return [MARKER, "## Evidence", *(_quoted(quote) for quote in entry.evidence)]
+    return [MARKER] if _MARKED.search(entry.detail) else []
+
+
+def uid_of(path: Path) -> str | None:
+    """The uid that a note claims, by a look at its front matter alone."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(MOST_MATTER)
+    except OSError:
+        return None
+    split = parted(_LINE_ENDS.sub("\n", head.decode("utf-8-sig", "replace")))
+    found = _UID_LINE.search(split[0]) if split else None
+    return found[1] if found else None
 
 
 def parse(path: Path, data: bytes, redact: Redact) -> Note | Broken:
@@ -121,133 +196,69 @@ def parse(path: Path, data: bytes, redact: Redact) -> Note | Broken:
         whole = _LINE_ENDS.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         return Broken(path, data.count(b"\n", 0, error.start) + 1, text("staging.not_utf8"))
-    split = _split(whole)
+    split = parted(whole)
     if split is None:
         return Broken(path, 1, text("vault.no_front_matter"))
     matter, body = split
-    front, fault = _front(matter)
+    front, fault = loaded(matter)
     if fault is not None:
         return Broken(path, *fault)
-    words, _, below = body.rpartition(MARKER) if MARKER in body else (body, "", "")
+    marks = list(_MARKED.finditer(body))
+    words, below = (body[: marks[-1].start()], body[marks[-1].end() :]) if marks else (body, "")
     heading = re.search(r"^# +(.*\S)[ \t]*$", words, re.MULTILINE)
     if heading is None:
         return Broken(path, matter.count("\n") + 3, text("vault.no_summary"))
     masked = redact(whole) != whole
     try:
-        return _note(front, heading[1], words[heading.end() :], below, redact, masked=masked)
-    except _BadFieldError as bad:
-        return Broken(path, _line_of(matter, bad.name), text("vault.bad_field", field=bad.name, value=bad.value))
+        # What a person wrote above the heading is theirs too.
+        detail = words[: heading.start()].strip("\n") + "\n\n" + words[heading.end() :].strip("\n")
+        return _note(front, heading[1], detail, below, redact, masked=masked)
+    except BadFieldError as bad:
+        return Broken(path, line_of(matter, bad.name), bad.reason(redact))
 
 
 def extra(data: bytes, redact: Redact) -> dict[str, Any]:
     """Front matter keys that are not ours, redacted; none where the note can't be read."""
-    split = _split(_LINE_ENDS.sub("\n", data.decode("utf-8-sig", "replace")))
-    front, fault = _front(split[0]) if split else ({}, None)
-    return {} if fault else {key: _deep(value, redact) for key, value in front.items() if key not in _OURS}
+    split = parted(_LINE_ENDS.sub("\n", data.decode("utf-8-sig", "replace")))
+    front, fault = loaded(split[0]) if split else ({}, None)
+    return {} if fault else {str(redact(key)): redacted(front[key], redact) for key in front if key not in _OURS}
 
 
-class _BadFieldError(Exception):
-    def __init__(self, name: str, value: object) -> None:
-        super().__init__(name)
-        self.name = name
-        self.value = value
-
-
-def _note(front: dict[str, Any], summary: str, detail: str, below: str, redact: Redact, *, masked: bool) -> Note:
+def _note(front: Front, summary: str, detail: str, below: str, redact: Redact, *, masked: bool) -> Note:
     def field(name: str) -> SafeText:
         value = front.get(name)
         return redact("" if value is None else str(value))
 
-    status = _one_of(front, "status", STATUSES, "active")
+    uid, project = uid_in(front, "uid"), field("project") or None
+    status = one_of(front, "status", STATUSES, "active")
     return Note(
-        uid=_uid(front),
-        type=EntryType(_one_of(front, "type", tuple(EntryType), "")),
+        uid=uid,
+        type=EntryType(one_of(front, "type", tuple(EntryType), "")),
         summary=redact(_line(summary)),
         detail=redact(_block(detail)),
-        tags=_tags(front, redact),
-        project=field("project") or None,
-        scope=Scope(_one_of(front, "scope", tuple(Scope), Scope.PROJECT)),
+        tags=tags_in(front, redact),
+        project=project,
+        # What a person jots down without a project is meant for everywhere.
+        scope=Scope(one_of(front, "scope", tuple(Scope), Scope.PROJECT if uid or project else Scope.GLOBAL)),
         status=status,
-        superseded_by=str(front["superseded_by"]) if front.get("superseded_by") else None,
-        decided_by=DecidedBy(_one_of(front, "decided_by", tuple(DecidedBy), DecidedBy.USER)),
-        confidence=_share(front),
+        superseded_by=uid_in(front, "superseded_by") or None,
+        decided_by=DecidedBy(one_of(front, "decided_by", tuple(DecidedBy), DecidedBy.USER)),
+        confidence=share_in(front),
         agent=field("agent"),
         session=field("session") or None,
+        source_forgotten=front.get("source_forgotten") is True,
         rule=field("rule"),
-        created_at=_moment(front.get("created")),
-        reviewed_at=_moment(front.get("reviewed")),
+        created_at=moment_of(front.get("created")) or 0,
+        reviewed_at=moment_of(front.get("reviewed")) or 0,
         evidence=_quotes(below, redact),
         masked=masked,
     )
 
 
-def _split(whole: str) -> tuple[str, str] | None:
-    """Front matter and body, or None."""
-    if not whole.startswith("---\n"):
-        return None
-    end = re.compile(r"^---[ \t]*$", re.MULTILINE).search(whole, 4)
-    return None if end is None else (whole[4 : end.start()], whole[end.end() :])
-
-
-def _front(matter: str) -> tuple[dict[str, Any], tuple[int, str] | None]:
-    import yaml  # noqa: PLC0415  20 ms, paid when a note is written or read
-
-    try:
-        loaded = yaml.safe_load(matter)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or str(error).split("\n")[0]
-        return {}, ((mark.line if mark else 0) + 2, str(reason))
-    except (ValueError, RecursionError) as error:  # a date such as 2026-13-45
-        return {}, (2, str(error))
-    if not isinstance(loaded, dict):
-        return {}, (2, text("vault.no_front_matter"))
-    return {str(key): value for key, value in loaded.items()}, None
-
-
-def _uid(front: dict[str, Any]) -> str:
-    uid = front.get("uid")
-    if not isinstance(uid, str) or not re.fullmatch(r"[\w-]{1,64}", uid):
-        raise _BadFieldError("uid", uid)
-    return uid
-
-
-def _one_of(front: dict[str, Any], name: str, allowed: Sequence[str], default: str) -> str:
-    value = front.get(name, default)
-    if value not in allowed:
-        raise _BadFieldError(name, value)
-    return str(value)
-
-
-def _tags(front: dict[str, Any], redact: Redact) -> tuple[str, ...]:
-    """A list, or one text with commas. Numbers and dates that YAML made of a tag are taken as they were typed."""
-    from store.knowledge import fold_tag  # noqa: PLC0415  SQLAlchemy, 245 ms; a note is read beside the database
-
-    value = front.get("tags") or []
-    parts = value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, list) or any(isinstance(part, dict | list) for part in parts):
-        raise _BadFieldError("tags", value)
-    folded = (fold_tag(redact(str(part))) for part in parts if part is not None)
-    return tuple(dict.fromkeys(tag for tag in folded if tag))
-
-
-def _share(front: dict[str, Any]) -> float:
-    value = front.get("confidence", 1.0)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise _BadFieldError("confidence", value)
-    return float(value)
-
-
-def _moment(value: object) -> int:
-    """YAML turns an unquoted time into a datetime."""
-    if isinstance(value, datetime | date):
-        value = value.isoformat()
-    return parse_time(value) or 0
-
-
 def _quoted(quote: Quote) -> str:
     lines = [f"> {line}".rstrip() for line in _block(quote.quote).split("\n") if quote.quote]
-    source = f"> — {quote.role.value}, {iso(quote.time) or '-'}, `{quote.turn.replace('`', '')}`"
+    turn = escape(quote.turn, safe=_PLAIN, errors="replace")
+    source = f"> — {quote.role.value}, {stamp(quote.time) or '-'}, `{turn}`"
     return "\n".join([*lines, ">", source] if lines else [source])
 
 
@@ -258,7 +269,7 @@ def _quotes(below: str, redact: Redact) -> tuple[Quote, ...]:
         source = _SOURCE.match(last)
         if source:
             quote = redact("\n".join(lines).strip("\n"))
-            found.append(Quote(source[3], Role(source[1]), quote, parse_time(source[2])))
+            found.append(Quote(str(redact(unescape(source[3]))), Role(source[1]), quote, moment_of(source[2])))
     return tuple(found)
 
 
@@ -268,18 +279,3 @@ def _line(words: str) -> str:
 
 def _block(words: str) -> str:
     return "\n".join(line.rstrip() for line in _LINE_ENDS.sub("\n", words).split("\n")).strip("\n")
-
-
-def _line_of(matter: str, name: str) -> int:
-    lines = matter.split("\n")
-    return next((number for number, line in enumerate(lines, 2) if line.startswith(f"{name}:")), 1)
-
-
-def _deep(value: Any, redact: Redact) -> Any:
-    if isinstance(value, str):
-        return str(redact(value))
-    if isinstance(value, list):
-        return [_deep(part, redact) for part in value]
-    if isinstance(value, dict):
-        return {key: _deep(part, redact) for key, part in value.items()}
-    return value

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from archiver.render import one_line
 from archiver.vault import Vault
 from staging import promote, review
 from staging.documents import Broken, Document, Queue
-from staging.promote import Desk, Done, Move
+from staging.promote import Desk, Done, Move, Undone
 from staging.waiting import DAY_MS, Filters, Waiting, Waitlist, settle, waiting
-from store import decisions, verdicts
-from store.errors import USAGE, WwtError
+from store import decisions, knowledge, sessions, verdicts
+from store.decisions import Decided
+from store.errors import WwtError
 from store.records import anchor, parse_time
 
-SHORTEST_PREFIX = 6
+SHORTEST_PREFIX = 4
+EVERYTHING = Filters()
+SHOWN = 20
+SHOWN_ID = 12
+"""Characters of an anchor by which a list names a rejection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +45,30 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One rejection. The words of a rejected candidate are kept only while `undo` may need them."""
+    """One rejection. What was rejected is kept only while `undo` may need it; `decided` is None once it is gone."""
 
     anchors: tuple[str, ...]
     at: int
-    summary: str | None
+    waiting: Waiting | None = None
+    decided: Decided | None = None
+
+    @property
+    def id(self) -> str:
+        return self.anchors[0][:SHOWN_ID]
+
+    @property
+    def summary(self) -> str | None:
+        return None if self.waiting is None else self.waiting.item.summary
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """waiting: rejections whose finding waits for review again; mined: those that the next archive run mines anew,
+    from `sessions` sessions."""
+
+    waiting: int = 0
+    mined: int = 0
+    sessions: int = 0
 
 
 def list_waiting(desk: Desk, filters: Filters, *, limit: int | None = None) -> Listing:
@@ -128,50 +153,86 @@ def reject_all(desk: Desk, filters: Filters, *, limit: int | None = None, vault:
     return Batch(rejected=sum(one.decided is not None for one in done), broken=found.broken)
 
 
-def undo(desk: Desk, *, vault: Vault | None = None) -> Done | None:
-    """Take back the last decision; None if there is none. Its note leaves the vault with it."""
-    done = promote.undo(desk)
-    if done is None or done.decided is None:
-        return None
+def undo(desk: Desk, *, vault: Vault | None = None) -> Undone | None:
+    """Take back the last decision or change; None if there is none. Its note leaves the vault with it.
+
+    What a person wrote into a note counts as done before this, and stays.
+    """
     if vault is not None:
-        if done.decided.before.created is not None:
-            vault.remove(done.decided.before.created)
-        vault.drop_verdicts(done.decided.before.anchors)
         vault.sync()
+    done = promote.undo(desk)
+    if done is not None and vault is not None:
+        _follow(desk, vault, done.decided)
     return done
 
 
-def rejected(desk: Desk) -> list[Rejected]:
-    """Every rejection, newest first."""
+def _follow(desk: Desk, vault: Vault, taken_back: Decided) -> None:
+    """Let the vault follow a decision that was taken back."""
+    created = taken_back.before.created
+    if created is not None:
+        with desk.database.transaction() as tx:
+            gone = knowledge.entry_id(tx, created) is None
+        if gone:
+            vault.remove(created)
+    vault.drop_verdicts(taken_back.before.anchors)
+    vault.sync()
+
+
+def rejected(desk: Desk, filters: Filters = EVERYTHING) -> list[Rejected]:
+    """The rejections under the filters, newest first; `since` is when they were rejected.
+
+    One whose words are gone belongs to no project, type or session, and is always among them.
+    """
     with desk.database.transaction() as tx:
         rows = verdicts.rejected(tx)
-        log = decisions.newest(tx)
-    words = {d.at: promote.logged(d, desk.queue.redact).item.summary for d in log if d.action == Move.REJECT}
+        log = {d.at: d for d in decisions.newest(tx) if d.action == Move.REJECT}
     by_time: dict[int, list[str]] = {}
     for one in rows:
-        by_time.setdefault(one.at, []).append(one.anchor)
-    return [Rejected(tuple(anchors), at, words.get(at)) for at, anchors in by_time.items()]
+        if filters.since is None or one.at >= filters.since:
+            by_time.setdefault(one.at, []).append(one.anchor)
+    found = [_rejected(desk, at, tuple(anchors), log.get(at)) for at, anchors in by_time.items()]
+    said = replace(filters, since=None)
+    return [one for one in found if one.waiting is None or said.match(one.waiting)]
 
 
-def take_back(desk: Desk, what: str, *, vault: Vault | None = None) -> int:
-    """Forget a rejection, so that its text may be mined and reviewed again. How many anchors that freed.
+def _rejected(desk: Desk, at: int, anchors: tuple[str, ...], decided: Decided | None) -> Rejected:
+    # An anchor that was judged again since is no part of the rejection any more, which then can't be undone whole.
+    if decided is None or set(anchors) != set(decided.before.anchors):
+        return Rejected(anchors, at)
+    return Rejected(anchors, at, promote.logged(decided, desk.queue.redact), decided)
 
-    `what` is the beginning of one of its anchors, or the rejected sentence itself.
+
+def take_back(desk: Desk, names: Sequence[str], *, vault: Vault | None = None) -> TakenBack:
+    """Forget rejections, each named by the beginning of one of its anchors or by the rejected sentence itself.
+
+    What is still known goes back to the queue at once; for the others every session is mined again.
     """
-    whole = anchor(what)
-    found = [
-        one
-        for one in rejected(desk)
-        if any(a == whole or (len(what) >= SHORTEST_PREFIX and a.startswith(what)) for a in one.anchors)
-    ]
-    if not found:
-        raise WwtError("review.no_verdict", what=what, exit_code=USAGE)
-    anchors = [a for one in found for a in one.anchors]
-    with desk.database.transaction() as tx:
-        freed = verdicts.take_back(tx, anchors)
+    known = rejected(desk)
+    chosen = {one.at: one for one in [_named(known, name) for name in names]}
     if vault is not None:
-        vault.drop_verdicts(anchors)
-    return freed
+        # First: killed after this, the verdicts stand, and the mirror has them again when it is brought into step.
+        vault.drop_verdicts([a for one in chosen.values() for a in one.anchors])
+    back = [promote.undo(desk, one.decided) for one in chosen.values() if one.decided is not None]
+    unknown = [one for one in chosen.values() if one.decided is None]
+    again = 0
+    if unknown:
+        with desk.database.transaction() as tx:
+            verdicts.take_back(tx, [a for one in unknown for a in one.anchors])
+            again = sessions.mine_again(tx)
+    return TakenBack(len(back), len(unknown), again)
+
+
+def _named(known: Sequence[Rejected], name: str) -> Rejected:
+    sentence, start = anchor(name), name.casefold()
+    found = [one for one in known if sentence in one.anchors]
+    if not found and len(start) >= SHORTEST_PREFIX:
+        found = [one for one in known if any(a.startswith(start) for a in one.anchors)]
+    if not found:
+        raise WwtError("review.no_verdict", what=name)
+    if len(found) > 1:
+        listed = "\n  ".join(f"{one.id}  {one_line(one.summary or '', 70)}" for one in found[:SHOWN])
+        raise WwtError("review.ambiguous", what=name, known=listed)
+    return found[0]
 
 
 def expire(queue: Queue, days: int, *, now: int) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 from rules.redact import Redactor
 from rules.schema import Examples, Origin, Secret
+from store.messages import text
 
 Wanted = Literal["match", "miss"]
 
@@ -28,38 +30,51 @@ R = TypeVar("R", bound=Exemplified)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An example that came out otherwise than its rule says. `line` is where the rule begins."""
+    """An example that came out otherwise than its rule says, and why. `line` is where the rule begins."""
 
     rule: str
     file: str
     line: int
     example: str
     wanted: Wanted
+    reason: str
 
 
-def check(rules: Iterable[R], holds: Callable[[R, str, Wanted], bool]) -> list[Failure]:
-    """The examples for which `holds(rule, example, wanted)` is false."""
+def check(rules: Iterable[R], wrong: Callable[[R, str, Wanted], str]) -> list[Failure]:
+    """The examples for which `wrong(rule, example, wanted)` gives a reason."""
     return [
-        Failure(rule.id, rule.origin.file, rule.origin.line, example, wanted)
+        Failure(rule.id, rule.origin.file, rule.origin.line, example, wanted, reason)
         for rule in rules
         for wanted, examples in _both(rule.examples)
         for example in examples
-        if not holds(rule, example, wanted)
+        if (reason := wrong(rule, example, wanted))
     ]
 
 
-def check_secrets(rules: Iterable[Secret]) -> list[Failure]:
-    """A match must be masked as that rule's kind, and by that rule alone too; a miss must pass all the rules unchanged."""
+def check_secrets(rules: Iterable[Secret], checked: Iterable[Secret] | None = None) -> list[Failure]:
+    """A match must be masked as that rule's kind, and by that rule alone too; a miss must pass all the rules unchanged.
+
+    `checked`: those whose examples are run, if not all of them.
+    """
     rules = list(rules)
     every = Redactor(rules)
-    alone = {rule.id: Redactor([rule]) for rule in rules}
 
-    def holds(rule: Secret, example: str, wanted: Wanted) -> bool:
+    def wrong(rule: Secret, example: str, wanted: Wanted) -> str:
+        masking = every.masking(example)
         if wanted == "miss":
-            return every(example) == example
-        return f"[secret:{rule.kind}]" in alone[rule.id](example) and "[secret:" in every(example)
+            return text("rules_cli.why_masked", rules=", ".join(secret.id for secret in masking)) if masking else ""
+        alone = Redactor([rule])(example)
+        return "" if masking and f"[secret:{rule.kind}]" in alone else _unmasked(rule, example)
 
-    return check(rules, holds)
+    return check(rules if checked is None else checked, wrong)
+
+
+def _unmasked(rule: Secret, example: str) -> str:
+    if rule.literals and not any(literal.lower() in example.lower() for literal in rule.literals):
+        return text("rules_cli.why_no_literal")
+    if not re.search(rule.pattern, example):
+        return text("rules_cli.why_no_pattern")
+    return text("rules_cli.why_refused", scope=rule.scope, check=rule.check or "-")
 
 
 def _both(examples: Examples) -> tuple[tuple[Wanted, tuple[str, ...]], ...]:

@@ -50,27 +50,41 @@ class Hit:
     reading: Reading
     cues: tuple[str, ...]
 
+    @property
+    def fired(self) -> list[tuple[int, str]]:
+        """Each cue by its number, with the words it fits."""
+        return [(int(number), words) for _, number, words in (cue.split("/", 2) for cue in self.cues)]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A reading that does not speak of a sentence. `by`: its field that decides so; `words`: those that fit a `forbids`."""
+
+    reading: Reading
+    by: str
+    words: str = ""
+
 
 class Test:
     """A cue made ready."""
 
-    __slots__ = ("_lemmas", "_pattern", "_verb", "name")
+    __slots__ = ("_lemmas", "_verb", "name", "pattern")
 
     def __init__(self, cue: Cue, name: str, families: dict[str, Family]) -> None:
         self.name = name
-        self._pattern: re.Pattern[str] | None = None
+        self.pattern: re.Pattern[str] | None = None
         self._verb: Verb | None = None
         self._lemmas: frozenset[str] = frozenset()
         if isinstance(cue, Verb):
             self._verb = cue
             self._lemmas = frozenset(_lemmas(cue.lemma, families))
         else:
-            self._pattern = re.compile(_spelled(cue, families), re.IGNORECASE)
+            self.pattern = re.compile(_spelled(cue, families), re.IGNORECASE)
 
     def __call__(self, said: str, reader: Reader) -> str:
         """The words that fit, or ""."""
-        if self._pattern:
-            match = self._pattern.search(said)
+        if self.pattern:
+            match = self.pattern.search(said)
             return (match[0] or " ") if match else ""
         for predicate in reader.predicates(said):
             if self._fits(predicate):
@@ -119,9 +133,7 @@ class Matcher:
         self._needs = [Test(cue, "", families) for cue in reading.needs]
         self._forbids = [Test(cue, "", families) for cue in reading.forbids]
         self._without = without
-        spelled = [_spelled(cue, families) for cue in reading.cues if isinstance(cue, str)]
-        self._any = re.compile("|".join(f"(?:{each})" for each in spelled), re.IGNORECASE) if spelled else None
-        self._verbs = len(spelled) < len(reading.cues)
+        self._any = _side_by_side([test.pattern for test in self._cues])
 
     def __call__(self, said: str, role: str, reader: Reader) -> Hit | None:
         return self.speaks(said, reader) if self.reads(role, *languages(said)) else None
@@ -135,7 +147,7 @@ class Matcher:
     def speaks(self, said: str, reader: Reader) -> Hit | None:
         """`reads` answered with yes."""
         # Most sentences fit no cue of a reading: one search over all its patterns settles that.
-        if not self._verbs and self._any is not None and not self._any.search(said):
+        if self._any is not None and not self._any.search(said):
             return None
         fired = []
         for test in self._cues:
@@ -145,6 +157,32 @@ class Matcher:
         if not fired or not all(test(said, reader) for test in self._needs):
             return None
         return None if any(test(said, reader) for test in self._forbids) else Hit(self.reading, tuple(fired))
+
+    def silence(self, said: str, role: str, reader: Reader) -> Silence | None:
+        """What keeps the reading from speaking of a sentence, for showing; None where it speaks."""
+        if not self.reads(role, *languages(said)):
+            return Silence(self.reading, "role" if self.reading.role not in ("any", role) else "lang")
+        quiet = self._any is not None and not self._any.search(said)
+        if quiet or not any(test(said, reader) for test in self._cues if test.name not in self._without):
+            return Silence(self.reading, "cues")
+        for number, test in enumerate(self._needs):
+            if not test(said, reader):
+                return Silence(self.reading, f"needs[{number}]")
+        for number, test in enumerate(self._forbids):
+            if word := test(said, reader):
+                return Silence(self.reading, f"forbids[{number}]", word.strip().lower())
+        return None
+
+
+def _side_by_side(cues: Sequence[re.Pattern[str] | None]) -> re.Pattern[str] | None:
+    """One pattern for all the cues; None where one is a verb, counts or names groups, or has flags of its own."""
+    patterns = [cue.pattern for cue in cues if cue is not None and not cue.groups]
+    if len(patterns) < len(cues):
+        return None
+    try:
+        return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    except re.error:
+        return None
 
 
 @dataclass(frozen=True)
@@ -191,7 +229,13 @@ class RuleSet:
         return {name: tuple(self.matcher(move) for move in self.moves if move.move == name) for name in moves}
 
     @cached_property
-    def cut(self) -> re.Pattern[str] | None:
+    def cut(self) -> tuple[re.Pattern[str], ...]:
         """Passages that no one said, whatever the turn."""
-        patterns = [cue for guard in self.guards if guard.effect == "cut" for cue in guard.cues if isinstance(cue, str)]
-        return re.compile("|".join(f"(?:{p})" for p in patterns), re.IGNORECASE | re.DOTALL) if patterns else None
+        # Each by itself: two patterns may name their groups alike.
+        return tuple(
+            re.compile(cue, re.IGNORECASE | re.DOTALL)
+            for guard in self.guards
+            if guard.effect == "cut"
+            for cue in guard.cues
+            if isinstance(cue, str)
+        )

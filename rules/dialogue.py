@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rules.cues import RuleSet
+from rules.cues import Hit, RuleSet
 from rules.judge import Judge, Judgement
 from rules.sentences import FARTHEST, Sentence, sentences
 from store.records import Conversation, Fact, Role, Turn
@@ -66,7 +66,7 @@ def dialogue(conversation: Conversation, ruleset: RuleSet, judge: Judge) -> Dial
     place: dict[str, Exchange] = {}
     spoken: Exchange | None = None
     for index, turn in enumerate(conversation.turns):
-        if turn.role in (Role.USER, Role.ASSISTANT) and not _injected(turn, ruleset, judge):
+        if turn.role in (Role.USER, Role.ASSISTANT) and not injected(turn, ruleset, judge):
             if spoken is None or (turn.role is Role.USER and spoken.closing >= 0):
                 spoken = Exchange(len(exchanges))
                 exchanges.append(spoken)
@@ -79,9 +79,11 @@ def dialogue(conversation: Conversation, ruleset: RuleSet, judge: Judge) -> Dial
     return Dialogue(tuple(exchanges), conversation.turns, judge)
 
 
-def _injected(turn: Turn, ruleset: RuleSet, judge: Judge) -> bool:
+def injected(turn: Turn, ruleset: RuleSet, judge: Judge) -> Hit | None:
+    """The guard by which a turn is one that no one said, if there is one."""
     head = turn.text[:200]
-    return any(matcher(head, turn.role.value, judge.reader) for matcher in ruleset.turn_matchers)
+    hits = (matcher(head, turn.role.value, judge.reader) for matcher in ruleset.turn_matchers)
+    return next((hit for hit in hits if hit), None)
 
 
 def _take(exchange: Exchange, turn: Turn, index: int, ruleset: RuleSet, judge: Judge) -> None:

@@ -52,7 +52,7 @@ class Judge:
         if not hits:
             return Judgement(sentence, {}, {})
         guards = self.guards(sentence)
-        points = {part: self._points(part, found, guards) for part, found in hits.items()}
+        points = {part: _points(part, found, guards) for part, found in hits.items()}
         return Judgement(
             sentence,
             {part: worth for part, worth in points.items() if worth > 0},
@@ -95,19 +95,26 @@ class Judge:
         found = (matcher.speaks(sentence.said, self.reader) for matcher in self._matchers("guard", sentence))
         return tuple(hit for hit in found if hit)
 
-    def _points(self, part: Part, hits: Iterable[Hit], guards: tuple[Hit, ...]) -> float:
-        weights = sorted((_weight(hit) for hit in hits), reverse=True)
-        # Rules of one part often say the same in other words: the second and third count half.
-        points = weights[0] + sum(weights[1:3]) * 0.5
-        ignored = {name for hit in hits if isinstance(hit.reading, Rule) for name in hit.reading.ignores}
-        for hit in guards:
-            guard = hit.reading
-            if not isinstance(guard, Guard) or guard.id in ignored or (guard.parts and part[1] not in guard.parts):
-                continue
-            if guard.effect == "veto":
-                return 0.0
-            points -= guard.points
-        return points
+
+def against(part: Part, hits: Iterable[Hit], guards: Iterable[Hit]) -> list[Guard]:
+    """The guards that count against this part of a sentence: meant for such parts, and ignored by no rule that spoke."""
+    ignored = {name for hit in hits if isinstance(hit.reading, Rule) for name in hit.reading.ignores}
+    found = (hit.reading for hit in guards if isinstance(hit.reading, Guard))
+    return [guard for guard in found if guard.id not in ignored and (not guard.parts or part[1] in guard.parts)]
+
+
+def weighed(hits: Iterable[Hit]) -> float:
+    """The points of what speaks for a part, before guards."""
+    weights = sorted((_weight(hit) for hit in hits), reverse=True)
+    # Rules of one part often say the same in other words: the second and third count half.
+    return weights[0] + sum(weights[1:3]) * 0.5
+
+
+def _points(part: Part, hits: Iterable[Hit], guards: Iterable[Hit]) -> float:
+    points = weighed(hits)
+    for guard in against(part, hits, guards):
+        points = 0.0 if guard.effect == "veto" else points - guard.points
+    return max(points, 0.0)
 
 
 def _weight(hit: Hit) -> float:

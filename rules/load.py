@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from rules.schema import Record
+from rules.schema import Origin, Record
 from store.messages import text
 
 if TYPE_CHECKING:
@@ -40,12 +40,31 @@ class Fault:
         return f"{where}: {self.rule}: {self.reason}" if self.rule else f"{where}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Standing(Generic[M]):
+    """A record after all files are read. `off`: where it is switched off, None where it is not."""
+
+    record: M
+    built_in: bool
+    replaces: bool = False
+    """It is a user's in place of a built-in one."""
+    off: Origin | None = None
+
+
 def load(model: type[M], user: Path | None = None, *, cache: Path | None = None) -> tuple[list[M], list[Fault]]:
-    """The built-in records of a model, then those of every YAML file in the folder `user`.
+    """The records in force: the built-in ones of a model, then those of every YAML file in the folder, or in the file, `user`.
 
     A user's record replaces the built-in one of the same id, in its place; `{id: x, enabled: false}` takes one away.
     A faulty record leaves the built-in one in force.
     """
+    standing, faults = survey(model, user, cache=cache)
+    return [each.record for each in standing if each.off is None], faults
+
+
+def survey(
+    model: type[M], user: Path | None = None, *, cache: Path | None = None
+) -> tuple[list[Standing[M]], list[Fault]]:
+    """As `load`, with the records that are switched off, and whose each one is."""
     records: dict[str, M] = {}
     faults: list[Fault] = []
     for name in model.files:
@@ -53,16 +72,21 @@ def load(model: type[M], user: Path | None = None, *, cache: Path | None = None)
         faults += file.faults + _repeated(file, records)
         records |= {record.id: record for record in file.records if record.id not in records}
     mine: dict[str, M] = {}
-    for path in _yaml_files(user):
+    off: dict[str, Origin] = {}
+    for path in rule_files(user):
         file = _read(path, model, cache)
         faults += file.faults + _repeated(file, mine)
         mine |= {record.id: record for record in file.records if record.id not in mine}
         faults += [
             Fault(path, line, name, text("rules.nothing_to_disable")) for name, line in file.off if name not in records
         ]
-        records = {name: record for name, record in records.items() if name not in dict(file.off)}
-    records |= mine
-    return [record for record in records.values() if record.enabled], faults
+        off |= {name: Origin(file=str(path), line=line) for name, line in file.off}
+    standing = {name: Standing(record, True, off=off.get(name)) for name, record in records.items()}
+    standing |= {
+        name: Standing(record, False, name in records, None if record.enabled else record.origin)
+        for name, record in mine.items()
+    }
+    return list(standing.values()), faults
 
 
 def load_file(path: Path, model: type[M], *, cache: Path | None = None) -> tuple[list[M], list[Fault]]:
@@ -92,10 +116,11 @@ Element = tuple[int, dict[str, Any]]
 """A record as written, and the line it begins on."""
 
 
-def _yaml_files(folder: Path | None) -> list[Path]:
-    if folder is None or not folder.is_dir():
-        return []
-    return sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
+def rule_files(user: Path | None) -> list[Path]:
+    """The YAML files in a folder, by name; a file stands for itself."""
+    if user is None or not user.is_dir():
+        return [user] if user and user.is_file() else []
+    return sorted(path for path in user.iterdir() if path.suffix in (".yaml", ".yml") and path.is_file())
 
 
 def _repeated(file: _File[M], known: dict[str, M]) -> list[Fault]:
@@ -144,7 +169,7 @@ def _add(file: _File[M], model: type[M], element: dict[str, Any], place: Place, 
     try:
         record = model.model_validate(element)
     except ValidationError as error:
-        for detail in error.errors(include_url=False, include_input=False):
+        for detail in _without_consequences(error.errors(include_url=False, include_input=False)):
             file.faults.append(Fault(file.path, _line(lines, place + detail["loc"]), rule, _reason(detail, model)))
         return
     record.found_at(str(file.path), lines[place])
@@ -153,6 +178,17 @@ def _add(file: _File[M], model: type[M], element: dict[str, Any], place: Place, 
         file.fault(lines[place], rule, "duplicate", where=f"{file.path}:{earlier.origin.line}")
     else:
         file.records.append(record)
+
+
+def _without_consequences(details: list[ErrorDetails]) -> list[ErrorDetails]:
+    """A list whose only item is faulty counts as empty too: the item's fault says it all."""
+    places = [detail["loc"] for detail in details]
+    return [
+        detail
+        for detail in details
+        if detail["type"] != "too_short"
+        or not any(place[: len(detail["loc"])] == detail["loc"] != place for place in places)
+    ]
 
 
 def _elements(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 from rules import load, tags
 from rules.cues import Morphemes, Reader, RuleSet
 from rules.decisions import decisions
-from rules.dialogue import dialogue
+from rules.dialogue import Dialogue, dialogue
 from rules.finding import Finding
 from rules.fold import anchors, folded
-from rules.judge import Judge, Judgement
+from rules.judge import Judge
 from rules.load import Fault
 from rules.patterns import patterns
 from rules.schema import Family, Guard, Loanword, Move, Rule, Tag
-from rules.sentences import Sentence, sentences
+from rules.sentences import Sentence
 from rules.solutions import solutions
 from rules.summary import LIMIT, cause_and_fix, granted, line, plain, settled, shortened, stated, told
-from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, Turn, anchor
+from store.records import Candidate, Conversation, DecidedBy, EntryType, Quote, Role, SafeText, anchor
 
 
 def load_rules(user: Path | None = None, cache: Path | None = None) -> tuple[RuleSet, list[Fault]]:
@@ -40,7 +39,7 @@ def mine(conversation: Conversation, ruleset: RuleSet, *, morphemes: Morphemes) 
     """The findings of a session as candidates, in the order in which they were said. Reads user and assistant turns."""
     lexicon, reader = tags.lexicon(ruleset), Reader(morphemes)
     found = _findings(conversation, ruleset, reader)
-    return [_candidate(finding, conversation, lexicon, reader) for finding in found]
+    return [candidate(finding, conversation, lexicon, reader) for finding in found]
 
 
 def findings(conversation: Conversation, ruleset: RuleSet, morphemes: Morphemes) -> list[Finding]:
@@ -49,41 +48,16 @@ def findings(conversation: Conversation, ruleset: RuleSet, morphemes: Morphemes)
 
 
 def _findings(conversation: Conversation, ruleset: RuleSet, reader: Reader) -> list[Finding]:
-    talk = dialogue(conversation, ruleset, Judge(ruleset, reader))
+    return found_in(dialogue(conversation, ruleset, Judge(ruleset, reader)))
+
+
+def found_in(talk: Dialogue) -> list[Finding]:
+    """The findings of a dialogue, in the order in which they were said."""
     return folded([*decisions(talk), *solutions(talk), *patterns(talk)])
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Which rules and guards spoke of a sentence, and the points each part came to."""
-
-    text: str
-    said: str
-    rules: tuple[str, ...]
-    guards: tuple[str, ...]
-    moves: tuple[str, ...]
-    points: dict[str, float]
-
-
-def explain(text: str, ruleset: RuleSet, morphemes: Morphemes, role: str = "user") -> list[Explanation]:
-    """Sentence by sentence, what the rules make of a text that this role would say."""
-    turn = Turn("try", 1, Role(role), "prompt", SafeText(text))
-    judge = Judge(ruleset, Reader(morphemes))
-    return [_explained(judge.judge(sentence), judge) for sentence in sentences(turn, 0, ruleset.cut)]
-
-
-def _explained(judgement: Judgement, judge: Judge) -> Explanation:
-    return Explanation(
-        judgement.sentence.text,
-        judgement.sentence.said,
-        tuple(hit.reading.id for hits in judgement.hits.values() for hit in hits),
-        tuple(hit.reading.id for hit in judgement.guards),
-        judge.moves(judgement.sentence),
-        {f"{type_}.{part}": round(points, 2) for (type_, part), points in judgement.points.items()},
-    )
-
-
-def _candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexicon, reader: Reader) -> Candidate:
+def candidate(finding: Finding, conversation: Conversation, lexicon: tags.Lexicon, reader: Reader) -> Candidate:
+    """A finding put into words."""
     summary, detail = _summary(finding, reader), _detail(finding)
     return Candidate(
         finding.type,

@@ -47,18 +47,26 @@ class Redactor:
         return hashlib.sha256("\n".join((str(SCRUBBER), *rules)).encode()).hexdigest()[:16]
 
     def __call__(self, text: str) -> SafeText:
-        return SafeText(self._masked(scrub(text)))
+        return SafeText(self._masked(scrub(text), []))
 
-    def _masked(self, text: str) -> str:
+    def masking(self, text: str) -> list[Secret]:
+        """The rule that names each of the secrets in a text, as often as it masks one."""
+        ranks: list[int] = []
+        self._masked(scrub(text), ranks)
+        return [self._rules[rank].secret for rank in ranks]
+
+    def _masked(self, text: str, ranks: list[int]) -> str:
+        """The text with its secrets masked; `ranks` takes down by which rules."""
         placeholders = PLACEHOLDER.findall(text) if "[secret:" in text else []
         work = PLACEHOLDER.sub(MASKED, text) if placeholders else text
         # What a value stands beside can change once its neighbour is masked, so go on until nothing more is found.
         # Every round leaves less; the bound is for text that someone made to be slow.
         for _ in range(16):
-            spans = list(self._spans(work))
+            spans = _apart(list(self._spans(work)))
             if not spans:
                 break
-            work, placeholders = _replaced(work, _apart(spans), placeholders)
+            ranks += [rank for _, _, rank, _ in spans]
+            work, placeholders = _replaced(work, spans, placeholders)
         waiting = iter(placeholders)
         return re.sub(MASKED, lambda _: next(waiting), work) if placeholders else work
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationInfo,
+    model_validator,
 )
 from pydantic import Tag as Kind
 from pydantic_core import PydanticCustomError
@@ -116,7 +117,8 @@ class Secret(Record):
 
 def _compiles_with_families(pattern: str) -> str:
     try:
-        re.compile(FAMILY.sub("x", pattern))
+        # Words of two lengths, as families have them: what cannot hold those, such as a look-behind, is refused here.
+        re.compile(FAMILY.sub("(?:x|yz)", pattern))
     except re.error as error:
         raise refusal("bad_regex", reason=str(error)) from error
     return pattern
@@ -125,7 +127,19 @@ def _compiles_with_families(pattern: str) -> str:
 FAMILY = re.compile(r"(?<!\?P)(?<!\?)<([a-z][a-z0-9_]*)>")
 """A reference to a family of words, in a pattern or in a list of lemmas."""
 
+
+def _stands_within(word: str) -> str:
+    """A family's word is put into the patterns that name the family, often more than once."""
+    try:
+        if re.compile(f"(?:{word})").groups:
+            raise refusal("word_with_group")
+    except re.error as error:
+        raise refusal("bad_regex", reason=str(error)) from error
+    return word
+
+
 Pattern = Annotated[str, AfterValidator(_compiles_with_families)]
+Word = Annotated[str, AfterValidator(_stands_within)]
 Language = Literal["ko", "en", "any"]
 Speaker = Literal["user", "assistant", "any"]
 Mood = Literal[
@@ -165,7 +179,7 @@ class Family(Record):
     files: ClassVar[tuple[str, ...]] = ("words.yaml",)
 
     ko: tuple[str, ...] = ()
-    en: tuple[str, ...] = ()
+    en: tuple[Word, ...] = ()
 
 
 class Reading(Record):
@@ -186,8 +200,8 @@ class Rule(Reading):
     """A sentence that may be knowledge, and what part of it.
 
     part: of a solution the whole, its cause, its fix or the problem; of a decision the choice (stands by itself), the
-    request (stands when it was carried out), a line of a plan the user handed over, or the proposal the user agreed to; of a pattern the rule
-    someone laid down or the fact someone found.
+    request (stands when it was carried out) or a line of a plan the user handed over; of a pattern the rule someone laid
+    down or the fact someone found.
     weight: points; 1.0 is enough by itself. ignores: guards that do not apply to it.
     """
 
@@ -195,9 +209,22 @@ class Rule(Reading):
     files: ClassVar[tuple[str, ...]] = ("solution.yaml", "decision.yaml", "pattern.yaml")
 
     type: Literal["solution", "decision", "pattern"]
-    part: Literal["whole", "cause", "fix", "problem", "choice", "request", "plan", "proposal", "rule", "fact"]
+    part: Literal["whole", "cause", "fix", "problem", "choice", "request", "plan", "rule", "fact"]
     weight: float = Field(gt=0, le=2)
     ignores: tuple[Id, ...] = ()
+
+    @model_validator(mode="after")
+    def _part_fits(self) -> Self:
+        if self.part not in PARTS[self.type]:
+            raise refusal("wrong_part", part=self.part, type=self.type, known=", ".join(PARTS[self.type]))
+        return self
+
+
+PARTS = {
+    "solution": ("whole", "cause", "fix", "problem"),
+    "decision": ("choice", "request", "plan"),
+    "pattern": ("rule", "fact"),
+}
 
 
 class Guard(Reading):

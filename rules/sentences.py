@@ -86,7 +86,7 @@ _CONTROL = re.compile(
 )
 
 
-def sentences(turn: Turn, index: int, cut: re.Pattern[str] | None = None) -> list[Sentence]:
+def sentences(turn: Turn, index: int, cut: tuple[re.Pattern[str], ...] = ()) -> list[Sentence]:
     """The sentences of a turn, in order. `cut`: passages that no one said (injected by tools), taken out first."""
     found: list[Sentence] = []
     heading = lead = ""
@@ -160,14 +160,15 @@ def _speaks(said: str) -> bool:
     return len(said) <= LONGEST and letters >= 1 and (letters * 3 >= len(said) or letters >= 40 or len(said) <= 30)
 
 
-def _without(text: SafeText, cut: re.Pattern[str] | None) -> SafeText:
-    if cut is None or not cut.search(text):
-        return text
-    kept, at = [], 0
-    for match in cut.finditer(text):
-        kept.append(text[at : match.start()])
-        at = match.end()
-    return SafeText.joined("\n", [*kept, text[at:]])
+def _without(text: SafeText, cut: tuple[re.Pattern[str], ...]) -> SafeText:
+    for pattern in cut:
+        kept, at = [], 0
+        for match in pattern.finditer(text):
+            if match[0]:
+                kept.append(text[at : match.start()])
+                at = match.end()
+        text = SafeText.joined("\n", [*kept, text[at:]]) if kept else text
+    return text
 
 
 def _lines(text: SafeText) -> Iterator[SafeText]:

@@ -470,7 +470,8 @@ class Queue:
         for _ in range(STAND_INS):
             names.append(self.stand_in(names[-1]))
         with self.holding(names):
-            files = [folder / n for folder in (self.folder, self.folder / ".skipped") for n in names]
+            drafts = [f".{n}.tmp" for n in names]  # a crash may have left one
+            files = [folder / n for folder in (self.folder, self.folder / ".skipped") for n in (*names, *drafts)]
             gone = [path for path in files if path.exists()]
             for path in gone:
                 path.unlink()

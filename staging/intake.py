@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from staging.dedup import Known, Near, Pool, Semantic, near
@@ -54,10 +54,12 @@ def take_in(
     verdicts: Lookup,
     entries: Iterable[Known] = (),
     semantic: Semantic | None = None,
+    still: Callable[[], bool] = lambda: True,
 ) -> Intake:
     """Merge a session's candidates into its document. When this returns, the document is on disk, synced.
 
     `entries` are the entries to compare with (their uid and text); what waits in other documents is added here.
+    `still` is asked under the document's lock: when it says no, the session is not what it was, and nothing is written.
     Running it again with the same candidates changes no file.
     """
     name = queue.writable(queue.name_for(source.agent, source.session))
@@ -77,7 +79,7 @@ def take_in(
         project=source.project,
         entries=tuple(items),
     )
-    before, after = _written(queue, name, mined, verdicts)
+    before, after = _written(queue, name, mined, verdicts, still)
     fresh = {item.id for item in after} - {item.id for item in before}
     return Intake(
         added=len(fresh),
@@ -98,15 +100,20 @@ COMPARED = 300
 """Characters of a detail that count in a comparison; what follows is circumstance."""
 
 
-def _written(queue: Queue, name: str, mined: Document, verdicts: Lookup) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+def _written(
+    queue: Queue, name: str, mined: Document, verdicts: Lookup, still: Callable[[], bool]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """The document's items before and after the merge."""
     before: tuple[Item, ...] = ()
     stand_in = queue.stand_in(name)
     spare = queue.get(stand_in)
     theirs = [item for item in spare.entries if item.edited] if isinstance(spare, Document) else []
 
-    def edit(old: Document | None) -> Document:
+    def edit(old: Document | None) -> Document | None:
         nonlocal before
+        if not still():
+            before = old.entries if old else ()
+            return old
         if theirs:
             old = (old or mined.model_copy(update={"entries": ()})).with_items(theirs)
         before = old.entries if old else ()

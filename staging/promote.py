@@ -50,6 +50,25 @@ class Done:
     decided: Decided | None
 
 
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A decision that was taken back. `summaries` are of what it was about.
+
+    `whole`: nothing of it had been changed again meanwhile; what had been stays.
+    """
+
+    decided: Decided
+    summaries: tuple[str, ...]
+    whole: bool = True
+
+    @property
+    def reworded(self) -> bool:
+        """Whether entries have other words now than before."""
+        before = self.decided.before
+        left = {one.uid: (one.summary, one.detail) for one in before.after}
+        return any(left.get(one.uid) != (one.summary, one.detail) for one in before.entries)
+
+
 def decide(desk: Desk, waiting: Waiting, move: Move, target: str | None = None) -> Done:
     """Carry out a decision. MERGE and SUPERSEDE name the entry they are about by its uid.
 
@@ -63,6 +82,8 @@ def decide(desk: Desk, waiting: Waiting, move: Move, target: str | None = None) 
 def commit(desk: Desk, waiting: Waiting, move: Move, target: str | None = None) -> Done:
     """The database's half of `decide`; `drop` is the other. Twice is the same as once."""
     with desk.database.transaction() as tx:
+        if _is_forgotten(tx, waiting.header):  # while it was looked at
+            return Done(waiting, None, None)
         earlier = verdicts.lookup(tx, waiting.item.anchors)
         if earlier:
             entry = next((v.entry for v in earlier.values() if v.entry), None)
@@ -88,7 +109,7 @@ def save(desk: Desk, waiting: Waiting, item: Item) -> Waiting:
     return Waiting(waiting.name, waiting.header, item, waiting.also)
 
 
-def undo(desk: Desk, decided: Decided | None = None, waiting: Waiting | None = None) -> Done | None:
+def undo(desk: Desk, decided: Decided | None = None, waiting: Waiting | None = None) -> Undone | None:
     """Take back a decision, by default the last one: its verdicts, its entry, and the item is back in its document.
 
     None if nothing can be taken back. `waiting` is the item as it was on screen; without it the log's copy is used.
@@ -97,20 +118,28 @@ def undo(desk: Desk, decided: Decided | None = None, waiting: Waiting | None = N
         found = decided or next(iter(decisions.newest(tx)), None)
     if found is None:
         return None
-    whole = waiting or logged(found, desk.queue.redact)
-    names = {one.name: desk.queue.writable(one.name) for one in whole.all}
+    lead = waiting or logged(found, desk.queue.redact)
+    if lead is None:
+        with desk.database.transaction() as tx:
+            whole = _take_back(tx, found)
+        return Undone(found, tuple(one.summary for one in found.before.entries or found.before.after), whole)
+    names = {one.name: desk.queue.writable(one.name) for one in lead.all}
     # The document first: a crash in between leaves an item with a verdict, which the next read drops again.
     # The locks are held until the verdict is gone, or a reader could drop the item just before.
     with desk.queue.holding(sorted(names.values())):
-        for one in whole.all:
+        with desk.database.transaction() as tx:
+            remembered = [one for one in lead.all if not _is_forgotten(tx, one.header)]
+        for one in remembered:
             desk.queue.change(names[one.name], _putting_back(one))
         with desk.database.transaction() as tx:
-            _take_back(tx, found)
-    return Done(whole, found.entry, found)
+            whole = _take_back(tx, found)
+    return Undone(found, (lead.item.summary,), whole)
 
 
 def support(tx: Connection, source: Source, supports: Iterable[Support], *, keep_deleted: bool = False) -> int:
     """Add the quotes of a session that said known things again to their entries. How many were new."""
+    if knowledge.is_forgotten(tx, source.agent, [source.session]):
+        return 0
     kept = keep_deleted or not knowledge.words_are_gone(tx, source.agent, [source.session])
     added = 0
     for one in supports:
@@ -120,21 +149,31 @@ def support(tx: Connection, source: Source, supports: Iterable[Support], *, keep
     return added
 
 
-def logged(decided: Decided, redact: Redact) -> Waiting:
-    """The item a decision was about, as the log has it."""
+def logged(decided: Decided, redact: Redact) -> Waiting | None:
+    """The item a decision was about, as the log has it; None for a change of an entry."""
     members = []
     for part in json.loads(decided.waiting):
         document = document_of({**part["header"], "entries": [part["item"]]}, redact)
         header = document.model_copy(update={"entries": ()})
         members.append(Waiting(part["document"], header, document.entries[0]))
+    if not members:
+        return None
     lead, *also = members
     return Waiting(lead.name, lead.header, lead.item, tuple(also))
 
 
-def edited_anchors(item: Item) -> set[str]:
-    """Anchors of what a person made of a finding: its summary, its detail, and each line of it."""
-    texts = (item.summary, item.detail, *item.detail.splitlines())
+def worded_anchors(summary: str, detail: str) -> set[str]:
+    """Anchors of what a person words: a summary, a detail, and each line of it."""
+    texts = (summary, detail, *detail.splitlines())
     return {anchor(text) for text in texts if sum(c.isalnum() for c in text) >= SHORTEST}
+
+
+def taken_in(entry: Entry, summary: SafeText, detail: SafeText) -> SafeText:
+    """The entry's detail with those of these lines below it that say something it does not say yet."""
+    known = [line for line in (entry.summary, *entry.detail.splitlines()) if line.strip()]
+    lines = [SafeText(line) for line in (summary, *detail.splitlines()) if line.strip()]
+    new = [line for line in lines if not any(_says_it(line, old) for old in known)]
+    return SafeText.joined("\n", [part for part in (entry.detail, *new) if part])
 
 
 def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: str | None) -> Done:
@@ -143,7 +182,7 @@ def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: st
     # Which entry an edit is, its summary tells; a line of its detail may be said of many things.
     telling = set(anchors)
     if item.edited and move is not Move.REJECT:
-        anchors |= edited_anchors(item)
+        anchors |= worded_anchors(item.summary, item.detail)
         telling |= anchors & {anchor(item.summary)}
     prior = tuple(verdicts.lookup(tx, anchors).values())
     snapshots: tuple[knowledge.Snapshot, ...] = ()
@@ -177,7 +216,8 @@ def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: st
         _add_quotes(tx, desk, entry, waiting)
     held_by = knowledge.entry_id(tx, entry) if entry else None
     verdicts.record(tx, anchors, action, held_by, at)
-    before = Before(tuple(sorted(anchors)), prior, snapshots, created)
+    left = {uid: _snapshot(tx, uid) for uid in (*(one.uid for one in snapshots), *([created] if created else ()))}
+    before = Before(tuple(sorted(anchors)), prior, snapshots, created, tuple(left.values()))
     logged = decisions.log(
         tx,
         at=at,
@@ -193,11 +233,8 @@ def _commit(tx: Connection, desk: Desk, waiting: Waiting, move: Move, target: st
 def _entry(tx: Connection, waiting: Waiting, at: int) -> Entry:
     """The entry an item becomes. Its evidence is added apart, since some quotes may not be kept."""
     item, header = waiting.item, waiting.header
-    uid = knowledge.new_uid()
-    while knowledge.entry_id(tx, uid) is not None:
-        uid = knowledge.new_uid()
     return Entry(
-        uid=uid,
+        uid=knowledge.free_uid(tx),
         type=item.type,
         summary=item.summary,
         detail=item.detail,
@@ -226,10 +263,7 @@ def _merge(tx: Connection, desk: Desk, uid: str, item: Item, anchors: set[str], 
     entry = knowledge.get(tx, uid)
     if entry is None:
         raise WwtError("review.no_entry", uid=uid)
-    known = [line for line in (entry.summary, *entry.detail.splitlines()) if line.strip()]
-    lines = [SafeText(line) for line in (item.summary, *item.detail.splitlines()) if line.strip()]
-    new = [line for line in lines if not any(_says_it(line, old) for old in known)]
-    detail = SafeText.joined("\n", [part for part in (entry.detail, *new) if part])
+    detail = taken_in(entry, item.summary, item.detail)
     knowledge.merge_into(tx, uid, detail=detail, tags=item.tags, anchors=anchors, at=at, normalise=desk.normalise)
 
 
@@ -251,9 +285,16 @@ def _may_keep(tx: Connection, desk: Desk, waiting: Waiting) -> bool:
     """Whether a session's words may stand in the database: not when its user deleted it or had it forgotten."""
     header = waiting.header
     if desk.keep_deleted:
-        return True
-    sources = [s for s in (header.source_session, *header.sources) if s]
-    return header.source_status != "deleted" and not knowledge.words_are_gone(tx, header.agent, sources)
+        return not _is_forgotten(tx, header)
+    return header.source_status != "deleted" and not knowledge.words_are_gone(tx, header.agent, _sessions(header))
+
+
+def _is_forgotten(tx: Connection, header: Document) -> bool:
+    return knowledge.is_forgotten(tx, header.agent, _sessions(header))
+
+
+def _sessions(header: Document) -> list[str]:
+    return [session for session in (header.source_session, *header.sources) if session]
 
 
 def _as_json(tx: Connection, desk: Desk, waiting: Waiting) -> SafeText:
@@ -266,17 +307,34 @@ def _as_json(tx: Connection, desk: Desk, waiting: Waiting) -> SafeText:
     return SafeText(json.dumps(parts, ensure_ascii=False))
 
 
-def _take_back(tx: Connection, decided: Decided) -> None:
+def _take_back(tx: Connection, decided: Decided) -> bool:
+    """Whether nothing that the decision changed had been changed again since; what had been stays."""
     before = decided.before
     verdicts.take_back(tx, before.anchors)
     for old in before.verdicts:
         held_by = knowledge.entry_id(tx, old.entry) if old.entry else None
         verdicts.record(tx, [old.anchor], old.outcome, held_by, old.at)
-    for snapshot in before.entries:
-        knowledge.restore(tx, snapshot)
+    after = {one.uid: one for one in before.after}
+    whole = [knowledge.restore(tx, snapshot, after.get(snapshot.uid)) for snapshot in before.entries]
     if before.created is not None:
-        knowledge.delete_entry(tx, before.created)
+        whole.append(_unmake(tx, before.created, after.get(before.created)))
     decisions.drop(tx, decided.id)
+    return all(whole)
+
+
+def _unmake(tx: Connection, uid: str, left: knowledge.Snapshot | None) -> bool:
+    """Remove the entry that a decision made. One that was worked on since is retired instead, and the answer is False."""
+    now = knowledge.snapshot(tx, uid)
+    if now is None:
+        return True
+    if left is not None and _stated(now) != _stated(left):
+        knowledge.retire(tx, uid, at=now.reviewed_at)
+        return False
+    return knowledge.delete_entry(tx, uid)
+
+
+def _stated(one: knowledge.Snapshot) -> tuple[object, ...]:
+    return one.summary, one.detail, one.type, one.tags, one.scope, one.status
 
 
 def _dropping(ids: set[str]) -> Callable[[Document | None], Document | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,10 +21,10 @@ KEYS = {"R": "x"}
 """Keys of the answers that questionary can't take as they are: it knows lower case and digits only."""
 
 
-def require_terminal() -> None:
-    """Refuse at once, before anything is asked, where nobody can answer."""
+def require_terminal(key: str = "review.no_terminal") -> None:
+    """Refuse at once, before anything is asked, where nobody can answer. The message `key` names the other ways."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise WwtError("review.no_terminal", exit_code=USAGE)
+        raise WwtError(key, exit_code=USAGE)
 
 
 def ask(question: Question, **terminal: Any) -> str | None:
@@ -57,10 +58,15 @@ def edit(text: str) -> str | None:
 
 
 def _run(command: list[str]) -> bool:
+    # Ctrl-C is for the editor, which shares the terminal with us; taken here, it would end the editor and lose the text.
+    # A handler, since a signal that is ignored would be ignored by the editor too.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         return subprocess.run(command, check=False).returncode == 0
     except OSError as error:
         raise WwtError("review.no_editor", editor=command[0], reason=error) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _prompt(question: Question, terminal: dict[str, Any]) -> questionary.Question:

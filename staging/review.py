@@ -8,15 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Literal
 
+from staging import form
 from staging.dedup import similarity
 from staging.documents import Document, Item, Redact
+from staging.form import Fault, Form
 from staging.intake import known_text
 from staging.promote import Desk, Done, Move, commit, decide, drop, save, undo
 from staging.waiting import Waiting
 from store import knowledge
 from store.errors import WwtError
 from store.messages import text
-from store.records import Entry, EntryType, Scope
+from store.records import Entry, Scope
 
 BEST = 20
 OFFERED = 9
@@ -99,23 +101,20 @@ def plain(line: str) -> str:
 
 def as_text(item: Item) -> str:
     """An item as it is put before an editor; `from_text` reads it back."""
-    tags = ", ".join(item.tags)
-    return f"type: {item.type}\ntags: {tags}\nsummary: {item.summary}\n\n{item.detail}\n"
+    return form.write(_form(item))
 
 
-def from_text(edited: str, item: Item, redact: Redact) -> Item | None:
-    """The item with a person's changes, redacted; None if type or summary can't be made out."""
-    head, _, detail = edited.replace("\r\n", "\n").lstrip("\ufeff\n").partition("\n\n")
-    fields = {
-        key.strip().casefold(): value.strip() for key, _, value in (line.partition(":") for line in head.splitlines())
-    }
-    summary = redact(fields.get("summary", ""))
-    kind = fields.get("type", "").casefold()
-    if not summary.strip() or kind not in set(EntryType):
-        return None
-    tags = tuple(redact(tag.strip()) for tag in fields.get("tags", "").split(",") if tag.strip())
-    changes = {"type": EntryType(kind), "summary": summary, "detail": redact(detail.strip()), "tags": tags}
+def from_text(edited: str, item: Item, redact: Redact) -> Item | Fault:
+    """The item with a person's changes, redacted."""
+    typed = form.read(edited, _form(item), redact)
+    if isinstance(typed, Fault):
+        return typed
+    changes = {"type": typed.type, "summary": typed.summary, "detail": typed.detail, "tags": typed.tags}
     return item.model_copy(update=changes)
+
+
+def _form(item: Item) -> Form:
+    return Form(item.type, item.summary, item.detail, item.tags)
 
 
 @dataclass
@@ -131,6 +130,8 @@ class _Sitting:
     steps: list[_Step] = field(default_factory=list)
     decided: set[str] = field(default_factory=set)
     """Anchors decided in this sitting: they may belong to items further down the list."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Edits that could not be read, by item: the next edit of it goes on from there."""
 
     def run(self) -> None:
         best = self.all[: self.limit]
@@ -209,13 +210,15 @@ class _Sitting:
         self.place += 1
 
     def _edit(self, waiting: Waiting) -> None:
-        edited = self.edit(as_text(waiting.item))
+        edited = self.edit(self.refused.get(waiting.item.id) or as_text(waiting.item))
         if edited is None:
             return
         item = from_text(edited, waiting.item, self.desk.queue.redact)
-        if item is None:
-            self.show(text("review.bad_edit"))
+        if isinstance(item, Fault):
+            self.refused[waiting.item.id] = edited
+            self.show(text("review.bad_edit", line=item.line, reason=item.reason))
             return
+        self.refused.pop(waiting.item.id, None)
         self._save(waiting, item)
 
     def _retag(self, waiting: Waiting) -> None:

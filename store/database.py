@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import OperationalError
 
 from store.errors import REPAIR, WwtError
 
@@ -69,6 +70,19 @@ class Database:
                 yield connection
         except Exception as error:
             raise translated(error, self.path) from error
+
+    def compact(self) -> bool:
+        """Write the file anew. Overwriting what is deleted (`secure_delete`) is not enough to be rid of it: what was moved
+        from page to page before leaves copies in their gaps. False while another writes, or where there is no room."""
+        with self._engine.connect() as connection:
+            connection.execute(text("COMMIT"))
+            try:
+                connection.execute(text("VACUUM"))
+            except OperationalError:
+                return False
+            finally:
+                connection.execute(text("BEGIN"))
+        return True
 
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file, so that what was deleted is in neither. False while a reader holds it."""

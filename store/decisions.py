@@ -18,19 +18,30 @@ REJECT = "reject"
 """The `action` of a rejection, as `staging.promote.Move` logs it."""
 
 
+NO_CANDIDATE = SafeText("[]")
+"""The `waiting` of a change of an entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What a decision changed: anchors it judged, the verdicts they had, entries as they stood, and the entry it made."""
+    """What a decision changed: anchors it judged, the verdicts they had, entries as they stood, and the entry it made.
+
+    `after` is how it left those entries, and the one it made, so that undoing it can tell what was changed since.
+    """
 
     anchors: tuple[str, ...]
     verdicts: tuple[Verdict, ...] = ()
     entries: tuple[Snapshot, ...] = ()
     created: str | None = None
+    after: tuple[Snapshot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision as logged. `waiting` is JSON: the candidate, and the staging documents it was taken from."""
+    """A decision as logged. `waiting` is JSON: the candidate, and the staging documents it was taken from.
+
+    A change of an entry was about no candidate: that list is empty, and so is `document`.
+    """
 
     id: int
     at: int
@@ -88,10 +99,14 @@ def withhold_quotes(tx: Connection, agent: str, session: str) -> None:
 
 
 def forget(tx: Connection, agent: str, session: str) -> None:
-    """Drop the decisions about what this session said: with its words forgotten they can't be taken back."""
-    for decided in newest(tx):
-        if any(_is_of(part, agent, session) for part in json.loads(decided.waiting)):
-            drop(tx, decided.id)
+    """Drop the decisions about what this session said: with its words forgotten they can't be taken back.
+
+    One that can't be read can't be taken back either, and may be about it.
+    """
+    for row in tx.execute(select(decision_log)).all():
+        decided = _decided(row)
+        if decided is None or any(_is_of(part, agent, session) for part in json.loads(decided.waiting)):
+            drop(tx, row.id)
 
 
 def _is_of(part: dict[str, Any], agent: str, session: str) -> bool:
@@ -121,11 +136,12 @@ def _before(stored: dict[str, Any]) -> Before:
     return Before(
         anchors=tuple(stored["anchors"]),
         verdicts=tuple(Verdict(v["anchor"], Action(v["outcome"]), v["entry"], v["at"]) for v in stored["verdicts"]),
-        entries=tuple(
-            Snapshot(
-                **{**e, "tags": tuple(e["tags"]), "anchors": tuple(e["anchors"]), "evidence": tuple(e["evidence"])}
-            )
-            for e in stored["entries"]
-        ),
+        entries=_snapshots(stored["entries"]),
         created=stored["created"],
+        after=_snapshots(stored.get("after", [])),
     )
+
+
+def _snapshots(stored: list[dict[str, Any]]) -> tuple[Snapshot, ...]:
+    lists = ("tags", "anchors", "evidence")
+    return tuple(Snapshot(**{**one, **{name: tuple(one[name]) for name in lists}}) for one in stored)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, exists, func, insert, or_, select, update
 
 from store import projects
 from store.embeddings import drop_unshared
@@ -59,6 +59,13 @@ def new_uid() -> str:
     """Eight random characters that begin with a letter, so that no YAML or spreadsheet takes them for a number."""
     rest = "".join(secrets.choice(_LETTERS + "0123456789") for _ in range(_UID_LENGTH - 1))
     return secrets.choice(_LETTERS) + rest
+
+
+def free_uid(tx: Connection) -> str:
+    uid = new_uid()
+    while entry_id(tx, uid) is not None:
+        uid = new_uid()
+    return uid
 
 
 def text_hash(summary: str, detail: str) -> str:
@@ -265,12 +272,53 @@ def words_are_gone(tx: Connection, agent: str, sessions: Iterable[str]) -> bool:
     deleted = select(session.c.id).where(
         session.c.agent == agent, session.c.external_id.in_(ids), session.c.status == "deleted"
     )
-    dropped = select(forgotten.c.agent).where(forgotten.c.agent == agent, forgotten.c.external_id.in_(ids))
-    return tx.execute(deleted).first() is not None or tx.execute(dropped).first() is not None
+    return tx.execute(deleted).first() is not None or is_forgotten(tx, agent, ids)
+
+
+def is_forgotten(tx: Connection, agent: str, sessions: Iterable[str]) -> bool:
+    """Whether the user had one of these sessions forgotten, and nothing was said in it since."""
+    same = and_(session.c.agent == forgotten.c.agent, session.c.external_id == forgotten.c.external_id)
+    ids = [SafeText(external_id) for external_id in sessions]
+    gone = select(forgotten.c.agent).where(
+        forgotten.c.agent == agent, forgotten.c.external_id.in_(ids), ~exists().where(same)
+    )
+    return tx.execute(gone).first() is not None
 
 
 def get(tx: Connection, uid: str) -> Entry | None:
     return next(iter(_load(tx, _select().where(entries.c.uid == uid))), None)
+
+
+def get_all(tx: Connection, uids: Sequence[str]) -> dict[str, Entry]:
+    """The entries of these uids, as far as there are any."""
+    parts = in_batches(uids)
+    return {one.uid: one for part in parts for one in _load(tx, _select().where(entries.c.uid.in_(part)))}
+
+
+def named(tx: Connection, start: str) -> list[Entry]:
+    """The entry of this uid; without one, those whose uid begins so."""
+    exact = _load(tx, _select().where(entries.c.uid == start))
+    if exact or not start:
+        return exact
+    return _load(tx, _select().where(func.substr(entries.c.uid, 1, len(start)) == start).order_by(entries.c.uid))
+
+
+def successors(tx: Connection, uid: str) -> list[Entry]:
+    """What replaced an entry, what replaced that, and so on. A note edited by hand may have closed a ring: each once."""
+    found: dict[str, Entry] = {}
+    current = get(tx, uid)
+    while current is not None and current.superseded_by and current.superseded_by not in {uid, *found}:
+        current = get(tx, current.superseded_by)
+        if current is not None:
+            found[current.uid] = current
+    return list(found.values())
+
+
+def tagged(tx: Connection, name: str) -> list[str]:
+    """Uids of the entries with this tag, whatever their standing."""
+    query = select(entries.c.uid).join(entry_tag, entry_tag.c.entry_id == entries.c.id)
+    query = query.join(tag, tag.c.id == entry_tag.c.tag_id).where(tag.c.name == SafeText(name))
+    return list(tx.execute(query.order_by(entries.c.id)).scalars())
 
 
 def list_entries(tx: Connection, filters: Filters = Filters(), *, normalise: Normalise = fold_tag) -> list[Entry]:
@@ -322,30 +370,49 @@ def snapshot(tx: Connection, uid: str) -> Snapshot | None:
     )
 
 
-def restore(tx: Connection, before: Snapshot) -> bool:
-    """Put an entry back as the snapshot has it: words, tags, standing, and no anchor or evidence that came later."""
-    found = entry_id(tx, before.uid)
-    if found is None:
+_TOGETHER: tuple[tuple[str, ...], ...] = (
+    *(("summary",), ("detail",), ("type",), ("scope",), ("tags",), ("reviewed_at",)),
+    ("status", "superseded_by"),
+)
+"""Parts of a snapshot that are put back, or left, as one."""
+
+
+def restore(tx: Connection, before: Snapshot, after: Snapshot | None = None) -> bool:
+    """Put an entry back as the snapshot has it: words, tags, standing, and no anchor or evidence that the change brought.
+
+    `after` is the entry as the change left it; what was changed again since then stays as it is, and the answer is False.
+    """
+    found, now = entry_id(tx, before.uid), snapshot(tx, before.uid)
+    if found is None or now is None:
         return False
-    replaced_by = entry_id(tx, before.superseded_by) if before.superseded_by else None
-    set_tags(tx, found, before.tags, normalise=str)
-    tx.execute(
-        delete(entry_anchor).where(entry_anchor.c.entry_id == found, entry_anchor.c.anchor.not_in(before.anchors))
-    )
-    tx.execute(delete(evidence).where(evidence.c.entry_id == found, evidence.c.id.not_in(before.evidence)))
-    return _change(
-        tx,
-        before.uid,
-        # A snapshot is made of text that came out of the database.
-        summary=SafeText(before.summary),
-        detail=SafeText(before.detail),
-        hash=text_hash(before.summary, before.detail),
-        type=before.type,
-        scope=before.scope,
-        status=before.status,
-        superseded_by=replaced_by,
-        reviewed_at=before.reviewed_at,
-    )
+    left = after or now
+    back: dict[str, Any] = {}
+    changed_since = False
+    for names in _TOGETHER:
+        was, became, stands = ([getattr(one, name) for name in names] for one in (before, left, now))
+        if stands == became:
+            back.update(zip(names, was, strict=True))
+        elif stands != was:
+            changed_since = True
+    _drop_added(tx, found, before, left)
+    if "tags" in back:
+        set_tags(tx, found, back.pop("tags"), normalise=str)
+    if "status" in back:
+        newer = back["superseded_by"]
+        back["superseded_by"] = entry_id(tx, newer) if newer else None
+    # A snapshot is made of text that came out of the database.
+    words = {name: SafeText(back.get(name, getattr(now, name))) for name in ("summary", "detail")}
+    _change(tx, before.uid, **{**back, **words, "hash": text_hash(words["summary"], words["detail"])})
+    return not changed_since
+
+
+def _drop_added(tx: Connection, found: int, before: Snapshot, left: Snapshot) -> None:
+    for column, added in (
+        (entry_anchor.c.anchor, sorted(set(left.anchors) - set(before.anchors))),
+        (evidence.c.id, sorted(set(left.evidence) - set(before.evidence))),
+    ):
+        for part in in_batches(added):
+            tx.execute(delete(column.table).where(column.table.c.entry_id == found, column.in_(part)))
 
 
 def _change(tx: Connection, uid: str, **values: object) -> bool:
@@ -377,6 +444,7 @@ def _insert(tx: Connection, entry: Entry) -> int:
         "session_id": _session_id(tx, entry.agent, entry.session),
         "created_at": entry.created_at,
         "reviewed_at": entry.reviewed_at,
+        "source_forgotten": int(entry.source_forgotten),
     }
     return int(tx.execute(insert(entries).returning(entries.c.id), row).scalar_one())
 
@@ -464,5 +532,6 @@ def _entry(row: Row[Any], tags: Sequence[SafeText], quotes: Sequence[Quote]) -> 
         superseded_by=row.newer_uid,
         created_at=row.created_at,
         reviewed_at=row.reviewed_at,
+        source_forgotten=bool(row.source_forgotten),
         evidence=tuple(quotes),
     )

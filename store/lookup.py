@@ -14,6 +14,11 @@ from store.records import SafeText
 T = TypeVar("T")
 NOTHING = SafeText("")
 
+IN_USE = "embedding_model"
+"""Where the database names the model that the vector index is of, or is just being made for."""
+NEXT_MODEL = "embedding_next"
+"""Where it names the one that `wwt rebuild --embedding` is embedding with, beside the one in use."""
+
 AT_ONCE = 500
 """Values of one IN list; SQLite's own limit is far higher, a plan's memory is not."""
 
@@ -165,14 +170,16 @@ def found(reader: Reader, refs: Iterable[int]) -> dict[int, Found]:
     return rows
 
 
-def everything(reader: Reader) -> Iterator[list[Found]]:
-    """Every chunk and every entry that is not retired, in batches."""
-    yield from _pages(reader, _CHUNKS + " WHERE c.id > ? ORDER BY c.id LIMIT ?", _chunk)
-    yield from _pages(reader, _ENTRIES + " WHERE e.id > ? AND e.status <> 'retired' ORDER BY e.id LIMIT ?", _entry)
+def everything(reader: Reader, *, after: int = 0) -> Iterator[list[Found]]:
+    """Every chunk, then every entry that is not retired, in batches by id; those behind the ref `after`, when given."""
+    if after >= 0:
+        yield from _pages(reader, _CHUNKS + " WHERE c.id > ? ORDER BY c.id LIMIT ?", _chunk, after)
+    current = _ENTRIES + " WHERE e.id > ? AND e.status <> 'retired' ORDER BY e.id LIMIT ?"
+    yield from _pages(reader, current, _entry, max(0, -after))
 
 
-def _pages(reader: Reader, sql: str, read: Callable[[sqlite3.Row], Found]) -> Iterator[list[Found]]:
-    last = 0
+def _pages(reader: Reader, sql: str, read: Callable[[sqlite3.Row], Found], after: int) -> Iterator[list[Found]]:
+    last = after
     while rows := [read(row) for row in reader.rows(sql, (last, AT_ONCE))]:
         yield rows
         last = abs(rows[-1].ref)
@@ -202,6 +209,16 @@ def waiting_count(reader: Reader, most: int | None) -> int:
     """How many outbox rows wait; counted up to `most`, when that is all a caller asks."""
     sql = "SELECT count(*) FROM (SELECT 1 FROM outbox WHERE applied_words = 0 OR applied_vectors = 0 LIMIT ?)"
     return int(reader.rows(sql, (-1 if most is None else most,))[0][0])
+
+
+def heard_since(reader: Reader, after: int, limit: int) -> list[Waiting]:
+    """The oldest outbox rows behind this id, applied ones too."""
+    sql = """
+        SELECT id, CASE kind WHEN 'entry' THEN -ref ELSE ref END AS ref, op, applied_words, applied_vectors FROM outbox
+        WHERE id > ? ORDER BY id LIMIT ?
+        """
+    rows = reader.rows(sql, (after, limit))
+    return [Waiting(r["id"], r["ref"], r["op"], bool(r["applied_words"]), bool(r["applied_vectors"])) for r in rows]
 
 
 # --- vectors ---
@@ -243,6 +260,18 @@ def unembedded_count(reader: Reader, model: str) -> int:
                 AND NOT EXISTS (SELECT 1 FROM vector v WHERE v.hash = e.hash AND v.model = :model))
         """
     return int(reader.rows(sql, {"model": model})[0][0])
+
+
+def model_in_use(reader: Reader) -> str | None:
+    """The model that the vector index is of, or is just being made for; None before the first."""
+    return reader.meta(IN_USE)
+
+
+def dimensions(reader: Reader, model: str) -> int:
+    """How long a vector of the model is, by most of those that are kept; 0 where none are."""
+    sql = "SELECT length(chunk) / 2 FROM vector WHERE model = ? GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+    rows = reader.rows(sql, (model,))
+    return int(rows[0][0]) if rows else 0
 
 
 def has_vectors(reader: Reader) -> bool:

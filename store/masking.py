@@ -60,9 +60,10 @@ def get_meta(tx: Connection, key: str) -> str | None:
     return tx.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
 
 
-def drop_meta(tx: Connection, key: str, value: str) -> None:
-    """Remove the key if it still has this value."""
-    tx.execute(delete(meta).where(meta.c.key == key, meta.c.value == value))
+def drop_meta(tx: Connection, key: str, value: str | None = None) -> bool:
+    """Remove the key, or remove it if it still has this value. Whether it was there."""
+    same = [] if value is None else [meta.c.value == value]
+    return bool(tx.execute(delete(meta).where(meta.c.key == key, *same)).rowcount)
 
 
 def set_meta(tx: Connection, key: str, value: str) -> None:

@@ -155,13 +155,20 @@ class Reader:
     def has_entry(self, uid: str) -> bool:
         return bool(self.rows("SELECT 1 FROM entry WHERE uid = ?", (uid,)))
 
-    def tag_counts(self) -> dict[str, int]:
-        """How many active entries carry each tag."""
+    def entries_from(self, start: str) -> list[str]:
+        """Uids that begin so, in their order."""
+        found = self.rows("SELECT uid FROM entry WHERE substr(uid, 1, length(?)) = ? ORDER BY uid", (start, start))
+        return [row[0] for row in found]
+
+    def tag_counts(self, project_id: int | None = None) -> dict[str, int]:
+        """How many active entries carry each tag; of one project, with the global ones."""
         found = self.rows(
             """
             SELECT t.name, count(*) FROM tag t JOIN entry_tag et ON et.tag_id = t.id JOIN entry e ON e.id = et.entry_id
-            WHERE e.status = 'active' GROUP BY t.name ORDER BY count(*) DESC, t.name
-            """
+            WHERE e.status = 'active' AND (:project IS NULL OR e.project_id = :project OR e.scope = 'global')
+            GROUP BY t.name ORDER BY count(*) DESC, t.name
+            """,
+            {"project": project_id},
         )
         return {row[0]: row[1] for row in found}
 
@@ -178,7 +185,8 @@ class Reader:
 
     def last_session(self, project_id: int) -> SessionRow | None:
         found = self.sessions(
-            "WHERE s.project_id = ? AND s.is_subagent = 0 AND s.status <> 'deleted' ORDER BY s.ended_at DESC LIMIT 1",
+            "WHERE s.project_id = ? AND s.is_subagent = 0 AND s.status <> 'deleted' AND s.ended_at IS NOT NULL"
+            " ORDER BY s.ended_at DESC LIMIT 1",
             (project_id,),
         )
         return found[0] if found else None
@@ -227,7 +235,7 @@ class Reader:
         """How much is kept: sessions, turns, chunks and active entries."""
         found = self.rows(
             """
-            SELECT (SELECT count(*) FROM session) AS sessions, (SELECT count(*) FROM turn) AS turns,
+            SELECT (SELECT count(*) FROM session WHERE changed_at > 0 OR ended_at IS NOT NULL) AS sessions, (SELECT count(*) FROM turn) AS turns,
                    (SELECT count(*) FROM chunk) AS chunks, (SELECT count(*) FROM entry WHERE status = 'active') AS entries
             """
         )[0]
@@ -244,6 +252,28 @@ class Reader:
             """
         )
         return {(row["agent"], row["path"]): row for row in found}
+
+    def deletions(self) -> dict[tuple[str, str], int]:
+        """Sessions that were deleted, by agent and id, with the clock (ns) of the newest transcript that said so."""
+        found = self.rows(
+            "SELECT f.agent, s.external_id, max(f.mtime_ns) FROM source_file f JOIN session s ON s.id = f.session_id"
+            " WHERE f.segment = 'deleted' GROUP BY f.agent, s.external_id"
+        )
+        return {(row[0], row[1]): row[2] for row in found}
+
+    def forgotten_up_to(self, agent: str, external_id: str) -> int | None:
+        """UTC ms up to which the user had this session forgotten, or None."""
+        found = self.rows("SELECT up_to FROM forgotten WHERE agent = ? AND external_id = ?", (agent, external_id))
+        return int(found[0][0]) if found else None
+
+    def has_forgotten(self, start: str) -> bool:
+        """Whether the user had a session forgotten whose id begins so."""
+        sql = "SELECT 1 FROM forgotten WHERE substr(external_id, 1, length(:start)) = :start LIMIT 1"
+        return bool(start and self.rows(sql, {"start": start}))
+
+    def has_forgetting_due(self) -> bool:
+        """Whether words of a forgotten session may still stand in some file, since forgetting it was interrupted."""
+        return bool(self.rows("SELECT 1 FROM forgotten WHERE due LIMIT 1"))
 
     def meta(self, key: str) -> str | None:
         found = self.rows("SELECT value FROM meta WHERE key = ?", (key,))

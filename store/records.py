@@ -177,6 +177,8 @@ class Entry:
     superseded_by: str | None = None
     created_at: int = 0
     reviewed_at: int = 0
+    source_forgotten: bool = False
+    """It came from a session that its user had forgotten: `session` is None then, and what it quoted is gone."""
     evidence: tuple[Quote, ...] = field(default=())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from store.errors import REPAIR, WwtError
 
-REVISION = "0001"
+REVISION = "0002"
 """The revision this code expects; an older database is upgraded on open, a newer one is refused."""
 
 

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from store.records import Conversation, Fact, Role, SafeText, State, Status, Turn
@@ -167,6 +182,9 @@ def refine(tx: Connection, session_id: int, **values: Any) -> None:
 def widen(tx: Connection, session_id: int, first: int | None, last: int | None) -> None:
     """Let the session's times cover these, in UTC ms."""
     c = session.c
+    up_to = _forgotten(tx, session_id)
+    if up_to is not None:
+        first, last = (None if time is None or time <= up_to else time for time in (first, last))
     if first is not None:
         tx.execute(
             update(session)
@@ -182,7 +200,12 @@ def widen(tx: Connection, session_id: int, first: int | None, last: int | None) 
 
 
 def offer_title(tx: Connection, session_id: int, title: SafeText, rank: int) -> bool:
-    """Take the title if its rank allows: a higher one wins, of equals the later one, and of rank 0 the first. True if it changed."""
+    """Take the title if its rank allows: a higher one wins, of equals the later one, and of rank 0 the first. True if it changed.
+
+    A session that was forgotten and goes on stays without: a title may be made of all of it.
+    """
+    if _forgotten(tx, session_id) is not None:
+        return False
     held = tx.execute(select(session.c.title, session.c.title_rank).where(session.c.id == session_id)).one()
     if held.title is not None and (rank < held.title_rank or (rank == 0 and held.title_rank == 0)):
         return False
@@ -193,17 +216,21 @@ def offer_title(tx: Connection, session_id: int, title: SafeText, rank: int) -> 
 
 
 def wait_title(tx: Connection, agent: str, leaf: str, title: SafeText) -> None:
-    """Keep a title for the session that holds the turn `leaf`, until that turn is archived."""
+    """Keep a title for the session that holds the turn `leaf`, until that turn is archived.
+
+    Once a session of the agent was forgotten, only the turn could tell whose title it is: without it none is kept.
+    """
+    any_gone = tx.execute(select(forgotten.c.agent).where(forgotten.c.agent == agent).limit(1)).first()
+    if any_gone and not tx.execute(select(turn.c.id).where(turn.c.agent == agent, _is_leaf(leaf)).limit(1)).first():
+        return
     statement = upsert(pending_title).values(agent=agent, leaf=leaf, title=title)
     tx.execute(statement.on_conflict_do_update(index_elements=["agent", "leaf"], set_={"title": title}))
 
 
 def settle_titles(tx: Connection, rank: int) -> list[int]:
     """Give the waiting titles whose turn is now known to their sessions; returns the sessions that changed."""
-    leaf, key = pending_title.c.leaf, turn.c.key
-    # A short native id is stored with a digest behind a colon; ';' is the character after ':'.
-    names = or_(key == leaf, and_(key > leaf + ":", key < leaf + ";"))
-    joined = select(pending_title, turn.c.session_id).join(turn, and_(turn.c.agent == pending_title.c.agent, names))
+    same = and_(turn.c.agent == pending_title.c.agent, _is_leaf(pending_title.c.leaf))
+    joined = select(pending_title, turn.c.session_id).join(turn, same)
     changed = []
     for row in tx.execute(joined).all():
         if offer_title(tx, row.session_id, row.title, rank):
@@ -212,10 +239,22 @@ def settle_titles(tx: Connection, rank: int) -> list[int]:
     return changed
 
 
-def forgotten_up_to(tx: Connection, agent: str, external_id: str) -> int | None:
-    """UTC ms up to which this session's turns were forgotten by the user, or None."""
+def _is_leaf(leaf: Any) -> ColumnElement[bool]:
+    """Whether a turn is the one that a title names: a short native id is stored with a digest behind a colon."""
+    # ';' is the character after ':'.
+    return or_(turn.c.key == leaf, and_(turn.c.key > leaf + ":", turn.c.key < leaf + ";"))
+
+
+def forgotten_up_to(tx: Connection, agent: str, *external_ids: str) -> int | None:
+    """UTC ms up to which the user had one of these sessions forgotten, or None. With a session go its subagents (`session/agent`)."""
+    names = {start for name in external_ids for start in accumulate(name.split("/"), "{}/{}".format)}
     c = forgotten.c
-    return tx.execute(select(c.up_to).where(c.agent == agent, c.external_id == external_id)).scalar()
+    return tx.execute(select(func.max(c.up_to)).where(c.agent == agent, c.external_id.in_(names))).scalar()
+
+
+def _forgotten(tx: Connection, session_id: int) -> int | None:
+    named = tx.execute(select(session.c.agent, session.c.external_id).where(session.c.id == session_id)).first()
+    return None if named is None else forgotten_up_to(tx, named.agent, named.external_id)
 
 
 # --- turns ---
@@ -287,6 +326,14 @@ def _insert(tx: Connection, agent: str, session_id: int, file_id: int, turns: Se
     ]
     if rows:
         tx.execute(insert(turn), rows)
+        _attach_evidence(tx, agent, [new.key for new in turns])
+
+
+def _attach_evidence(tx: Connection, agent: str, keys: Sequence[str]) -> None:
+    """Evidence that was imported before its transcript was archived finds its turns."""
+    same = select(turn.c.id).where(turn.c.agent == agent, turn.c.key == evidence.c.turn_key).scalar_subquery()
+    lone = (evidence.c.turn_id.is_(None), evidence.c.turn_key.in_(keys))
+    tx.execute(update(evidence).where(*lone).values(turn_id=same))
 
 
 def _update(tx: Connection, held: Row[Any], new: NewTurn, session_id: int, file_id: int, change: Change) -> None:
@@ -339,7 +386,10 @@ def retract_turn(tx: Connection, agent: str, session_id: int, external_id: str, 
 
 
 def put_outcomes(tx: Connection, session_id: int, rows: Iterable[dict[str, Any]]) -> None:
+    up_to = _forgotten(tx, session_id)
     for row in rows:
+        if up_to is not None and (row["time"] is None or row["time"] <= up_to):
+            continue
         statement = upsert(outcome).values(session_id=session_id, **row)
         tx.execute(statement.on_conflict_do_update(index_elements=["session_id", "key"], set_=row))
 
@@ -440,13 +490,16 @@ def empty(tx: Connection, session_id: int) -> list[int]:
     chunks = list(tx.execute(select(chunk.c.id).where(chunk.c.session_id == session_id)).scalars())
     c = turn.c
     heir = select(func.min(turn_seen.c.session_id)).where(turn_seen.c.turn_id == c.id).scalar_subquery()
-    shared = exists().where(turn_seen.c.turn_id == c.id)
-    tx.execute(update(turn).where(c.session_id == session_id, shared).values(session_id=heir, file_id=None))
-    tx.execute(
-        delete(turn_seen).where(
-            exists().where(turn.c.id == turn_seen.c.turn_id, turn.c.session_id == turn_seen.c.session_id)
-        )
+    shared = list(
+        tx.execute(
+            select(c.id).where(c.session_id == session_id, exists().where(turn_seen.c.turn_id == c.id))
+        ).scalars()
     )
+    for start in range(0, len(shared), BATCH):
+        batch = shared[start : start + BATCH]
+        tx.execute(update(turn).where(c.id.in_(batch)).values(session_id=heir, file_id=None))
+        owned = exists().where(c.id == turn_seen.c.turn_id, c.session_id == turn_seen.c.session_id)
+        tx.execute(delete(turn_seen).where(turn_seen.c.turn_id.in_(batch), owned))
     keys = select(c.key).where(c.session_id == session_id)
     tx.execute(update(evidence).where(evidence.c.turn_key.in_(keys)).values(quote=None))
     tx.execute(delete(turn).where(c.session_id == session_id))
@@ -472,6 +525,7 @@ def mark_missing(tx: Connection, file_ids: Sequence[int], at: int) -> None:
     tx.execute(update(source_file).where(source_file.c.id.in_(file_ids)).values(missing_since=at))
 
 
-def mine_again(tx: Connection) -> None:
-    """Have every session distilled once more: what was held back by a verdict may be staged now."""
-    tx.execute(update(session).where(session.c.status != Status.DELETED.value).values(distilled_at=None))
+def mine_again(tx: Connection) -> int:
+    """Have every session distilled once more: what was held back by a verdict may be staged now. How many are."""
+    mined = (session.c.status != Status.DELETED.value, session.c.is_subagent == 0)
+    return int(tx.execute(update(session).where(*mined).values(distilled_at=None)).rowcount)

@@ -209,6 +209,7 @@ entry = Table(
     Column("reviewed_at", BigInteger, nullable=False),
     Column("used_at", BigInteger),
     Column("uses", Integer, nullable=False, server_default="0"),
+    Column("source_forgotten", Integer, nullable=False, server_default="0"),
     CheckConstraint("type IN ('solution', 'decision', 'pattern')", name="type"),
     CheckConstraint("scope IN ('project', 'global')", name="scope"),
     CheckConstraint("status IN ('active', 'superseded', 'retired')", name="status"),
@@ -269,12 +270,14 @@ decision_log = Table(
     sqlite_autoincrement=True,
 )
 
+# Sessions whose user had them forgotten. `due`: words of theirs may still stand in some file.
 forgotten = Table(
     "forgotten",
     metadata,
     Column("agent", Text, primary_key=True),
     Column("external_id", Text, primary_key=True),
     Column("up_to", BigInteger, nullable=False),
+    Column("due", Integer, nullable=False, server_default="0"),
 )
 
 # A title that names a turn of another session (Claude Code `summary` lines), waiting until that turn is archived.

@@ -129,6 +129,11 @@ class Words:
         with _damage(self.folder):
             return bool(self._run(_tantivy().Query.term_query(_schema(), "ref", ref), 1))
 
+    def refs(self) -> set[int]:
+        """Every row there is; `wwt doctor` compares them with the database."""
+        with _damage(self.folder):
+            return {ref for ref, _ in self._run(_tantivy().Query.all_query(), max(1, len(self)))}
+
     def search(self, terms: Sequence[Term], wanted: Filter, limit: int) -> list[WordHit]:
         """The best rows for any of the terms, best first. No text of a user ever reaches a query parser."""
         if not terms or not len(self):

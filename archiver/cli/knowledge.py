@@ -1,4 +1,4 @@
-"""`wwt recall`, `wwt entries` and `wwt tags`: the reviewed knowledge."""
+"""`wwt recall` and `wwt tags`: the reviewed knowledge as an agent gets it, and its labels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from archiver.cli.archive import Json
-from archiver.cli.output import accent, bold, dim, emit, say, tell
-from archiver.cli.search import All, Project, Tags, Type, checked_type
-from archiver.render import local_day, one_line, plain
+from archiver.cli.groups import texts
+from archiver.cli.output import dim, emit, say, tell
+from archiver.cli.search import All, Project, Tags
+from archiver.render import plain
+from store.errors import USAGE, WwtError
 from store.messages import text
+
+_tags = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
     app.command(help=text("help.recall"), short_help=text("short.recall"), epilog=text("examples.recall"))(recall)
-    app.command(help=text("help.entries"), short_help=text("short.entries"), epilog=text("examples.entries"))(entries)
-    app.command(help=text("help.tags_command"), short_help=text("short.tags"), epilog=text("examples.tags"))(tags)
+    # `help.tags` is the option's.
+    app.add_typer(_tags, name="tags", **texts("tags") | {"help": text("help.tags_command")})
 
 
 def recall(
@@ -65,53 +69,46 @@ def split_tags(given: list[str] | None) -> list[str]:
     return [part.strip() for value in given or [] for part in value.split(",") if part.strip()]
 
 
-def entries(
-    project: Project = None,
-    everything: All = False,
-    type: Type = None,
-    tag: Tags = None,
-    retired: Annotated[bool, typer.Option("--retired", help=text("help.retired"))] = False,
-    as_json: Json = False,
-) -> None:
+@_tags.callback()
+def tags(context: typer.Context, project: Project = None, everything: All = False, as_json: Json = False) -> None:
+    if context.invoked_subcommand is not None:
+        if any(context.params.values()):
+            raise WwtError("entries.options_last", command=context.invoked_subcommand, exit_code=USAGE)
+        return
     from archiver.cli.scope import scope_of  # noqa: PLC0415
-    from archiver.cli.sessions import _entry_json  # noqa: PLC0415
     from archiver.home import Home  # noqa: PLC0415
-    from rules.tags import normalise  # noqa: PLC0415
-    from store import knowledge  # noqa: PLC0415  SQLAlchemy costs 0.25 s; --help goes without
-    from store.records import EntryType  # noqa: PLC0415
 
     home = Home.open()
     scope = scope_of(home, project, everything=everything)
-    kind = EntryType(checked) if (checked := checked_type(type)) else None
-    filters = knowledge.Filters(project=scope.key, type=kind, status=None if retired else "active")
-    with home.database.transaction() as tx:
-        found = knowledge.list_entries(tx, filters, normalise=normalise)
-    wanted = {normalise(name) for name in split_tags(tag)}
-    found = [entry for entry in found if not wanted or wanted.intersection(entry.tags)]
+    counts = home.reader.tag_counts(scope.project)
     if as_json:
-        emit({"scope": scope.label, "entries": [_entry_json(entry) for entry in found]})
-        return
-    if not found:
-        tell("entries.none", scope=scope.label)
-        return
-    for entry in found:
-        say(f"{entry.uid}  {accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
-        status = "" if entry.status == "active" else f" · {entry.status}"
-        say(
-            dim(
-                plain(f"          {local_day(entry.reviewed_at)} · {' '.join('#' + tag for tag in entry.tags)}{status}")
-            )
-        )
-
-
-def tags(as_json: Json = False) -> None:
-    from archiver.home import Home  # noqa: PLC0415
-
-    counts = Home.open().reader.tag_counts()
-    if as_json:
-        emit({"tags": [{"tag": name, "entries": count} for name, count in counts.items()]})
+        emit({"scope": scope.label, "tags": [{"tag": name, "entries": count} for name, count in counts.items()]})
         return
     if not counts:
-        tell("tags.none")
+        tell("tags.none", scope=scope.label)
+        return
     for name, count in counts.items():
         say(plain(f"{count:5}  {name}"))
+    say(dim(text("tags.listed", count=len(counts), scope=scope.label)))
+
+
+@_tags.command("rename", **texts("tags_rename"))
+def rename(
+    old: Annotated[str, typer.Argument(metavar="OLD", help=text("help.tag_old"), show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help=text("help.tag_new"), show_default=False)],
+    as_json: Json = False,
+) -> None:
+    from archiver.cli.entries import warn_broken  # noqa: PLC0415
+    from archiver.entries import Keeper  # noqa: PLC0415  SQLAlchemy and pydantic
+    from archiver.home import Home  # noqa: PLC0415
+
+    home = Home.open()
+    done = Keeper(home.desk, home.vault).rename_tag(home.redact(old), home.redact(new))
+    if as_json:
+        emit({"changed": done.changed, "entries": [entry.uid for entry in done.entries]})
+    elif not done.changed:
+        tell("entries.unchanged")
+    else:
+        tell("tags.renamed", old=plain(old), new=plain(new), count=done.changed)
+        say(dim(text("entries.undo")))
+    warn_broken(done)

@@ -12,7 +12,22 @@ from typing import Annotated
 import typer
 
 from archiver import config
-from archiver.cli import archive, demo, knowledge, review, search, sessions, status
+from archiver.cli import (
+    archive,
+    demo,
+    doctor,
+    entries,
+    exchange,
+    forget,
+    knowledge,
+    rebuild,
+    review,
+    rules,
+    search,
+    sessions,
+    status,
+)
+from archiver.cli import config as settings
 from archiver.cli.output import ReaderGone, say, warn
 from store.errors import FAILED, WwtError
 from store.messages import text
@@ -47,7 +62,22 @@ def wwt(
         status.stand()
 
 
-for module in (archive, review, search, sessions, knowledge, status, demo):
+for module in (
+    archive,
+    review,
+    search,
+    sessions,
+    entries,
+    knowledge,
+    exchange,
+    status,
+    rules,
+    settings,
+    doctor,
+    rebuild,
+    forget,
+    demo,
+):
     module.register(app)
 
 

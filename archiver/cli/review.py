@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from archiver.home import Home
     from archiver.review import Rejected
     from staging.documents import Broken
+    from staging.promote import Undone
     from staging.waiting import Filters
+
+
+MOST_CHOICES = 50
+"""Rejections that a person is asked to choose from."""
+MOST_UNDONE = 3
+"""Entries that are named when a change of several is undone."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +41,8 @@ def review(
     reject_all: Annotated[bool, typer.Option("--reject-all", help=text("help.review_reject_all"))] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help=text("help.review_rejected"))] = False,
     take_back: Annotated[
-        str | None, typer.Option("--take-back", help=text("help.review_take_back"), show_default=False)
+        list[str] | None,
+        typer.Option("--take-back", metavar="ID", help=text("help.review_take_back"), show_default=False),
     ] = None,
     project: Project = None,
     everything: All = False,
@@ -55,15 +63,19 @@ def review(
     from archiver.home import Home  # noqa: PLC0415
     from staging.waiting import Filters  # noqa: PLC0415  pydantic and SQLAlchemy
 
-    if sum((list_them, accept_all, reject_all, rejected)) > 1:
+    about_rejected = rejected or bool(take_back)
+    if sum((list_them and not about_rejected, accept_all, reject_all, about_rejected)) > 1:
         raise WwtError("review.one_mode", exit_code=USAGE)
     home = Home.open()
     scope = scope_of(home, project, everything=everything)
     kind = EntryType(checked) if (checked := checked_type(type)) else None
     filters = Filters(scope.key, kind, agent, session, moment(since), min_confidence)
     home.expire_staging()
-    if rejected or take_back:
-        _rejected(home, take_back, as_json=as_json)
+    if take_back:
+        _take_back(home, take_back, as_json=as_json)
+    elif rejected:
+        placed = any((project, type, agent, session, min_confidence))
+        _rejected(home, filters, limit, placed=placed, ask=not (list_them or as_json), as_json=as_json)
     elif accept_all or reject_all:
         _batch(home, filters, limit, accept=accept_all, yes=yes, as_json=as_json)
     elif list_them or as_json:
@@ -179,34 +191,75 @@ def _sit(home: Home, filters: Filters, limit: int | None) -> None:
     )
 
 
-def _rejected(home: Home, take_back: str | None, *, as_json: bool) -> None:
+def _rejected(home: Home, filters: Filters, limit: int | None, *, placed: bool, ask: bool, as_json: bool) -> None:
+    """`placed`: only what is known to pass the filters is asked for, not what lost its words."""
     from archiver import review as flow  # noqa: PLC0415
-    from store import sessions  # noqa: PLC0415
 
-    if take_back:
-        freed = flow.take_back(home.desk, take_back, vault=home.vault)
-        with home.database.transaction() as tx:
-            sessions.mine_again(tx)
-        emit({"taken_back": freed}) if as_json else tell("review.taken_back", count=freed)
-        return
-    found = flow.rejected(home.desk)
+    listed = flow.rejected(home.desk, filters)
+    found = [one for one in listed if one.waiting is not None or not placed]
+    shown = found[:limit]
     if as_json:
-        emit({"rejected": [_rejection(one) for one in found]})
+        emit({"total": len(found), "rejected": [_rejection(one) for one in shown]})
         return
     if not found:
         tell("review.none_rejected")
-    for one in found:
-        say(
-            plain(
-                f"{one.anchors[0][:12]}  {local_minute(one.at)}  {one_line(one.summary or text('review.words_gone'))}"
-            )
-        )
+    elif ask and sys.stdin.isatty() and sys.stdout.isatty():
+        _choose(home, found, limit or MOST_CHOICES)
+    else:
+        for one in shown:
+            say(_rejected_line(one))
+        say(dim(text("review.listed", shown=len(shown), total=len(found))))
+    if len(listed) > len(found):
+        say(dim(text("review.rejected_unplaced", count=len(listed) - len(found))))
+
+
+def _choose(home: Home, found: Sequence[Rejected], limit: int) -> None:
+    """Offer the newest rejections, and take back what is chosen, until the person has enough."""
+    from staging import prompt  # noqa: PLC0415
+    from staging.review import Choice, Question  # noqa: PLC0415
+
+    left = list(found[:limit])
+    while left:
+        choices = (Choice("", text("review.leave")), *(Choice(one.anchors[0], _rejected_line(one)) for one in left))
+        answer = prompt.ask(Question("entry", text("review.ask_take_back"), choices))
+        if not answer:
+            return
+        _take_back(home, [answer], as_json=False)
+        left = [one for one in left if one.anchors[0] != answer]
+
+
+def _take_back(home: Home, names: list[str], *, as_json: bool) -> None:
+    from archiver import review as flow  # noqa: PLC0415
+
+    done = flow.take_back(home.desk, names, vault=home.vault)
+    if as_json:
+        emit({"taken_back": done.waiting + done.mined, "waiting": done.waiting, "sessions": done.sessions})
+        return
+    if done.waiting:
+        tell("review.taken_back", count=done.waiting)
+    if done.mined:
+        tell("review.mined_again", count=done.mined, sessions=done.sessions)
+
+
+def _rejected_line(one: Rejected) -> str:
+    kind = "" if one.waiting is None else f"{text('type.' + one.waiting.item.type.value)}  "
+    return one_line(f"{one.id}  {local_minute(one.at)}  {kind}{one.summary or text('review.words_gone')}")
 
 
 def _rejection(one: Rejected) -> dict[str, Any]:
     from store.records import iso  # noqa: PLC0415
 
-    return {"anchors": list(one.anchors), "at": iso(one.at), "summary": one.summary}
+    known = one.waiting
+    return {
+        "id": one.id,
+        "anchors": list(one.anchors),
+        "at": iso(one.at),
+        "summary": one.summary,
+        "type": known and known.item.type.value,
+        "agent": known and known.header.agent,
+        "session": known and known.header.source_session,
+        "project": known and str(known.header.project),
+    }
 
 
 def undo(as_json: Json = False) -> None:
@@ -215,11 +268,29 @@ def undo(as_json: Json = False) -> None:
 
     home = Home.open()
     done = take_back(home.desk, vault=home.vault)
-    home.index.apply()
-    summary = one_line(done.waiting.item.summary) if done else None
     if as_json:
-        emit({"undone": done is not None, "summary": summary})
+        emit(
+            {
+                "undone": done is not None,
+                "action": done and done.decided.action,
+                "summary": one_line(done.summaries[0]) if done and done.summaries else None,
+                "entry": done and done.decided.entry,
+                "whole": done is None or done.whole,
+            }
+        )
     elif done is None:
         tell("review.nothing_to_undo")
     else:
-        tell("review.undone", summary=summary)
+        _say_undone(done)
+    if done is not None and done.reworded:
+        _embed(home)
+
+
+def _say_undone(done: Undone) -> None:
+    what = text(f"undid.{done.decided.action}")
+    for summary in done.summaries[:MOST_UNDONE]:
+        tell("review.undone", what=what, summary=one_line(summary))
+    if len(done.summaries) > MOST_UNDONE:
+        tell("review.undone_more", count=len(done.summaries) - MOST_UNDONE)
+    if not done.whole:
+        tell("review.undone_partly")

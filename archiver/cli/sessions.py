@@ -84,7 +84,7 @@ def _session(row: SessionRow) -> dict[str, Any]:
         "turns": row.turns,
         "branch": row.branch,
         "cwd": row.cwd,
-        "resume": resume_command(row.agent, row.external_id),
+        "resume": None if row.is_subagent else resume_command(row.agent, row.external_id),
     }
 
 
@@ -199,7 +199,7 @@ def _print_session(row: SessionRow, turns: list[Any]) -> None:
             )
         )
     )
-    resume = resume_command(row.agent, row.external_id)
+    resume = None if row.is_subagent else resume_command(row.agent, row.external_id)
     if resume:
         say(dim(text("show.resume", command=plain(resume))))
     for turn in turns:

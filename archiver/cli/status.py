@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from archiver.cli.archive import Json
 from archiver.cli.output import emit, say, tell, warn
+from archiver.failures import failures
 from archiver.render import local_minute, one_line
 from store.messages import text
+from store.records import iso, parse_time
 
 if TYPE_CHECKING:
     from archiver.home import Home
@@ -59,12 +62,18 @@ def standing(home: Home) -> dict[str, Any]:
         "waiting": waiting,
         "inbox": _files(home, "inbox"),
         "quarantined": _files(home, "inbox/quarantine"),
-        "last_failure": None,
+        "last_failure": _last_failure(home),
         "broken": [
             {"file": str(broken.path), "line": broken.line, "reason": broken.reason} for broken in reading.broken
         ],
         "home": str(home.root),
     }
+
+
+def _last_failure(home: Home) -> dict[str, Any] | None:
+    """The last thing a hook could not do."""
+    found = failures(home.root)[-1:]
+    return next(({**asdict(one), "at": iso(one.at)} for one in found), None)
 
 
 def _files(home: Home, folder: str) -> int:
@@ -89,6 +98,10 @@ def _print(home: Home, found: dict[str, Any]) -> None:
             title=one_line(last[0].title or text("sessions.untitled"), 60),
         )
     tell("status.home", path=home.root)
+    if failure := found["last_failure"]:
+        hook = f"{failure['agent']} {failure['event']}".strip() or "wwt-hook"
+        at = local_minute(parse_time(failure["at"]))
+        warn(one_line(text("status.failure", time=at, hook=hook, reason=failure["reason"])))
     for broken in found["broken"]:
         warn(one_line(f"{broken['file']}:{broken['line']}: {broken['reason']}"))
     say()

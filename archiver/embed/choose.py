@@ -29,6 +29,19 @@ def open_embedder(model: str, *, cache: Path, allow_download: bool = False) -> E
     return Transformer(model, allow_download=allow_download)
 
 
+def model_key(model: str) -> str | None:
+    """The `Embedder.model` of that name, with nothing written for it; None for `none`. Raises WwtError as `open_embedder` does."""
+    if model == NONE:
+        return None
+    if model == UNIVERSAL:
+        from archiver.embed import universal  # noqa: PLC0415  # numpy: 60 ms
+
+        return universal.model_key()
+    from archiver.embed.transformer import Transformer  # noqa: PLC0415  # the one branch that needs the extra
+
+    return Transformer(model).model
+
+
 def is_light(model: str) -> bool:
     """Whether a command that starts cold may load it. A Sentence Transformers model takes seconds."""
     return model in (UNIVERSAL, NONE)

@@ -96,6 +96,15 @@ class _Engine:
     """The cache file behind it, if any."""
 
 
+def damaged_cache(cache: Path) -> Path | None:
+    """The cache file, where there is one that is not as it was written: a query does not look at all of its bytes."""
+    path, key = _place(cache)
+    if not path.exists():
+        return None
+    file = mapped.read(path, key=key)
+    return None if file is not None and file.intact(file.arrays) else path
+
+
 class _Cut:
     """The tokenizer as the backend calls it: the ids of one text, its end mark kept when it is cut."""
 
@@ -144,7 +153,7 @@ def _stock() -> _Engine:
 
     weights_file, vocabulary_file = (_package() / name for name in MODEL_FILES)
     backend = NumpyBackend(str(weights_file), _Cut(UseTokenizer(str(vocabulary_file))), threads=1)
-    return _Engine(_model_key(), backend, None)
+    return _Engine(model_key(), backend, None)
 
 
 def _write(path: Path, key: str, stock: _Engine) -> None:
@@ -191,7 +200,7 @@ def _place(cache: Path) -> tuple[Path, str]:
     return cache / f"{NAME}-{key[:16]}.arrays", key
 
 
-def _model_key() -> str:
+def model_key() -> str:
     """By content: the same weights under another date or release stay the same vector space."""
     digest = hashlib.sha256(f"recipe {RECIPE}\n".encode())
     for name in MODEL_FILES:

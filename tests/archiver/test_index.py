@@ -11,7 +11,7 @@ from subprocess import run
 import numpy as np
 import pytest
 
-from archiver import index as module
+from archiver import derived, embedding
 from archiver.index import Index
 from archiver.search import Query, search
 from store.outbox import enqueue
@@ -128,7 +128,7 @@ def test_other_process_at_work_is_no_error(archive: Archive, monkeypatch: pytest
     from filelock import FileLock
 
     archive.say("기다리는 문장")
-    monkeypatch.setattr(module, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(derived, "LOCK_SECONDS", 0.05)
     (archive.root / "index").mkdir()
     with FileLock(archive.root / "index" / ".lock"):
         assert archive.index.apply() == 0
@@ -163,23 +163,8 @@ def test_damaged_index_is_rebuilt_with_a_notice(archive: Archive, name: str) -> 
     assert archive.opened().ensure() == []
 
 
-def test_interrupted_rebuild_leaves_the_old_index_in_use(archive: Archive) -> None:
-    ids = archive.say("남아 있는 문장")
-    archive.bring_up()
-
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        archive.index.rebuild(stop)
-    archive.index = archive.opened()
-    assert archive.found("문장") == [str(ids[0])]
-    assert archive.index.rebuild()
-    assert sorted(path.name for path in (archive.root / "index").iterdir() if path.is_dir()) == ["vectors", "words"]
-
-
 def test_interrupted_embedding_goes_on_where_it_stopped(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EMBED_BATCH", 2)
+    monkeypatch.setattr(embedding, "EMBED_BATCH", 2)
     archive.say(*(f"문장 번호 {n}" for n in range(6)))
 
     def stop(done: int, total: int) -> None:
@@ -219,7 +204,7 @@ def test_model_change_searches_words_until_all_is_embedded_anew(
 
 
 def test_old_vectors_stay_while_the_new_model_is_half_done(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EMBED_BATCH", 1)
+    monkeypatch.setattr(embedding, "EMBED_BATCH", 1)
     archive.say("벡터 하나", "벡터 둘")
     archive.bring_up()
     archive.embedder = Letters("letters-2")

@@ -7,9 +7,10 @@ from archiver.review import accept_all, expire, list_waiting, reject_all, reject
 from archiver.vault import Vault, read_verdicts
 from staging.promote import Desk, Move, decide
 from staging.waiting import DAY_MS, Filters
-from store import knowledge
+from store import knowledge, sessions
 from store.errors import WwtError
-from store.records import Entry
+from store.reader import Reader
+from store.records import Entry, EntryType, SafeText
 from tests.staging.factories import NOW, Script, candidate, desk_at, redact, stage, summaries, waits
 
 EVERYTHING = Filters()
@@ -74,14 +75,64 @@ def test_rejecting_all_is_remembered_one_by_one(wwt_home: Path) -> None:
 
 def test_a_rejection_is_taken_back_by_its_words_or_its_anchor(wwt_home: Path) -> None:
     desk = desk_at(wwt_home)
+    vault = vault_of(desk)
     stage(desk, candidate("첫째 결정은 이것이다"), candidate("둘째 결정은 저것이다"))
+    reject_all(desk, EVERYTHING, vault=vault)
+    assert take_back(desk, ["**첫째** 결정은 이것이다."], vault=vault).waiting == 1
+    assert summaries(waits(desk)) == ["첫째 결정은 이것이다"]
+    (left,) = rejected(desk)
+    assert [v.anchor for v in read_verdicts(vault.folder)] == list(left.anchors)
+    assert take_back(desk, [left.id, left.anchors[0][:4].upper()], vault=vault).waiting == 1
+    assert len(waits(desk)) == 2 and rejected(desk) == [] == read_verdicts(vault.folder)
+    assert stage(desk, candidate("첫째 결정은 이것이다"), candidate("둘째 결정은 저것이다")).kept == 2
+
+
+@pytest.mark.parametrize("what", ["모르는 문장", "", "abc", "%"])
+def test_a_rejection_that_is_not_there_is_named(wwt_home: Path, what: str) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, candidate())
     reject_all(desk, EVERYTHING)
-    assert take_back(desk, "**첫째** 결정은 이것이다.") == 1
-    assert take_back(desk, rejected(desk)[0].anchors[0][:12]) == 1
-    assert stage(desk, candidate("첫째 결정은 이것이다"), candidate("둘째 결정은 저것이다")).added == 2
     with pytest.raises(WwtError) as caught:
-        take_back(desk, "모르는 문장")
-    assert caught.value.exit_code == 2
+        take_back(desk, [what])
+    assert (caught.value.key, caught.value.exit_code) == ("review.no_verdict", 1) and len(rejected(desk)) == 1
+
+
+def test_a_beginning_that_fits_several_rejections_takes_none_back(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, *(candidate(f"결정 {name}은 이렇다", anchors=[f"abcd{name * 20}"]) for name in "12"))
+    reject_all(desk, EVERYTHING)
+    with pytest.raises(WwtError) as caught:
+        take_back(desk, ["abcd"])
+    assert caught.value.exit_code == 1 and "결정 2은" in str(caught.value.fields["known"])
+    assert len(rejected(desk)) == 2
+
+
+def test_rejections_are_listed_by_what_they_were_about(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, candidate("첫째 결정은 이것이다"))
+    stage(desk, candidate("어떤 방식이 있다", kind=EntryType.PATTERN), session="s2", project="/home/u/other")
+    reject_all(desk, EVERYTHING)
+
+    def listed(filters: Filters) -> list[str | None]:
+        return [one.summary for one in rejected(desk, filters)]
+
+    assert listed(Filters(type=EntryType.PATTERN)) == ["어떤 방식이 있다"] == listed(Filters(project="/home/u/other"))
+    assert listed(Filters(session="s1", agent="claude-code")) == ["첫째 결정은 이것이다"]
+    newest = rejected(desk)[0]
+    assert listed(Filters(since=newest.at)) == [newest.summary] and listed(Filters(since=newest.at + 1)) == []
+
+
+def test_a_rejection_whose_words_are_gone_has_its_sessions_mined_again(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    with desk.database.transaction() as tx:
+        sessions.ensure(tx, "claude-code", SafeText("s1"), changed_at=5, distilled_at=5)
+    stage(desk, *(candidate(f"결정 번호 {n}은 이렇다") for n in range(30)))
+    reject_all(desk, EVERYTHING)
+    oldest = rejected(desk)[-1]
+    assert oldest.waiting is None and oldest in rejected(desk, Filters(type=EntryType.PATTERN))
+    done = take_back(desk, [oldest.id])
+    assert (done.waiting, done.mined, done.sessions) == (0, 1, 1)
+    assert [row.external_id for row in Reader(desk.database.path).due_sessions()] == ["s1"]
 
 
 def test_undo_takes_the_note_and_the_mirrored_verdict_along(wwt_home: Path) -> None:

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archiver import note
-from archiver.review import accept_all, reject_all
-from archiver.vault import CONFLICT, Vault, file_name, folder_name, import_notes, read_verdicts
+from archiver.notes import CONFLICT
+from archiver.review import accept_all
+from archiver.vault import Vault, file_name, folder_name
 from staging.promote import Desk
 from staging.waiting import Filters
-from store import knowledge, verdicts
-from store.records import Action, DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
+from store import knowledge, tables
+from store.records import LATEST, DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
 from tests.staging.factories import NOW, candidate, desk_at, redact, stage
 
 
@@ -242,13 +243,11 @@ from archiver import vault
 from staging import atomic
 from tests.staging.factories import desk_at, redact
 home = Path(sys.argv[1])
-real = atomic.write
-def write(path, data, **k):
-    done = real(path, data, **k)
-    if path.suffix == ".md":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-atomic.write = write
+real = atomic.write_all
+def write(files):
+    real(files)
+    os.kill(os.getpid(), signal.SIGKILL)
+atomic.write_all = write
 vault.Vault(home / "vault", desk_at(home).database, redact).sync()
 """
 
@@ -266,32 +265,6 @@ def test_a_kill_between_note_and_state_is_not_taken_for_an_edit(wwt_home: Path) 
     assert "셋째 이유" in only(vault).read_text("utf-8")
 
 
-def test_knowledge_and_verdicts_survive_the_loss_of_the_database(wwt_home: Path) -> None:
-    desk, vault = filled(wwt_home, "큐는 SQLite로 한다", "이름은 snake_case로 한다")
-    stage(desk, candidate("이 결정은 받지 않는다"), session="s2")
-    reject_all(desk, Filters(), vault=vault)
-    with desk.database.transaction() as tx:
-        before = {e.uid: e for e in knowledge.list_entries(tx)}
-    desk.database.close()
-    for path in wwt_home.glob("archive.db*"):
-        path.unlink()
-    fresh = desk_at(wwt_home)
-    vault = vault_of(fresh)
-    vault.sync()
-    assert len(notes(vault)) == 2 and len(read_verdicts(vault.folder)) == 3
-    done = import_notes(vault.folder, fresh.database, redact)
-    assert (done.added, done.verdicts, done.broken) == (2, 1, ())
-    with fresh.database.transaction() as tx:
-        after = {e.uid: e for e in knowledge.list_entries(tx)}
-        assert [v.outcome for v in verdicts.everything(tx)].count(Action.REJECTED) == 1
-    assert {u: (e.summary, e.detail, e.tags, e.evidence) for u, e in after.items()} == {
-        u: (e.summary, e.detail, e.tags, e.evidence) for u, e in before.items()
-    }
-    assert stage(fresh, candidate("이 결정은 받지 않는다"), candidate("큐는 SQLite로 한다"), session="s3").quiet == 2
-    assert import_notes(vault.folder, fresh.database, redact).added == 0
-    assert vault.sync().conflicts == ()
-
-
 def test_the_mirror_of_verdicts_holds_hashes_only(wwt_home: Path) -> None:
     _, vault = filled(wwt_home, "비밀스러운 문장이 하나 있다")
     vault.sync()
@@ -299,11 +272,84 @@ def test_the_mirror_of_verdicts_holds_hashes_only(wwt_home: Path) -> None:
     assert set(json.loads(mirror)) == {"anchor", "outcome", "entry", "at"} and "비밀" not in mirror
 
 
+def test_a_note_of_another_uid_is_reported(wwt_home: Path) -> None:
+    desk, vault = filled(wwt_home)
+    vault.sync()
+    edit(only(vault), f"uid: {get_uid(desk)}", "uid: stranger")
+    (broken,) = vault.sync().broken
+    assert broken.path == only(vault) and get_uid(desk) in broken.reason
+
+
+def test_evidence_that_was_dropped_leaves_an_edited_note_too(wwt_home: Path) -> None:
+    desk, vault = filled(wwt_home)
+    vault.sync()
+    edit(only(vault), "type: decision", "type:    decision  # mine")
+    edit(only(vault), "이유는 이렇다", "고친 이유")
+    with desk.database.transaction() as tx:
+        tx.execute(tables.evidence.update().values(quote=None))
+    vault.sync()
+    text = only(vault).read_text("utf-8")
+    assert "> 큐는" not in text and "`t1`" in text and "type:    decision  # mine" in text and "고친 이유" in text
+    assert get(desk).detail.startswith("고친 이유") and vault.sync().written == 0
+
+
+def test_an_edit_is_adopted_though_evidence_was_added_meanwhile(wwt_home: Path) -> None:
+    desk, vault = filled(wwt_home)
+    vault.sync()
+    edit(only(vault), "이유는 이렇다", "고친 이유")
+    with desk.database.transaction() as tx:
+        found = knowledge.entry_id(tx, get_uid(desk)) or 0
+        knowledge.add_evidence(tx, found, [Quote("t2", Role.USER, SafeText("또 말했다"), NOW)], agent="claude-code")
+    assert vault.sync().adopted and "> 또 말했다" in only(vault).read_text("utf-8")
+
+
+def test_a_note_that_a_person_marks_as_replaced_says_by_what(wwt_home: Path) -> None:
+    desk, vault = filled(wwt_home, "큐는 SQLite로 한다", "큐는 Redis로 한다")
+    vault.sync()
+    with desk.database.transaction() as tx:
+        new, old = sorted(knowledge.list_entries(tx), key=lambda entry: "Redis" in entry.summary)
+    (path,) = [path for path in notes(vault) if "Redis" in path.read_text("utf-8")]
+    edit(path, "status: active", f"status: superseded\nsuperseded_by: {new.uid}")
+    vault.sync()
+    with desk.database.transaction() as tx:
+        found = knowledge.get(tx, old.uid)
+    assert found and (found.status, found.superseded_by) == ("superseded", new.uid)
+
+
+def test_a_note_that_cannot_be_written_costs_itself_only(wwt_home: Path) -> None:
+    desk, vault = filled(wwt_home, "큐는 SQLite로 한다")
+    vault.folder.mkdir()
+    (vault.folder / "shop").write_text("mine", encoding="utf-8")
+    stage(desk, candidate("다른 곳의 결정이다"), session="s9", project="/home/u/blog")
+    accept_all(desk, Filters())
+    done = vault.sync()
+    assert (done.written, len(done.broken), (vault.folder / "shop").read_text("utf-8")) == (1, 1, "mine")
+    (vault.folder / "shop").unlink()
+    assert vault.sync().written == 1
+
+
 text = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=60)
+lines = st.one_of(
+    text, st.sampled_from([note.MARKER, "# heading", "---", "> quote", "## Evidence", "> — user, -, `t`"])
+)
+safe = text.map(lambda words: str(redact(words)))
+moments = st.integers(1, LATEST - 1)
 
 
-@given(text.filter(lambda t: t.strip()), st.lists(text, max_size=4), st.lists(text, max_size=3))
-def test_a_note_reads_back_what_was_written(summary: str, lines: list[str], quotes: list[str]) -> None:
+@given(
+    text.filter(lambda t: t.strip()),
+    st.lists(lines, max_size=5),
+    st.lists(st.tuples(text, lines, moments | st.none(), st.sampled_from(Role)), max_size=3),
+    st.tuples(moments, moments),
+    st.dictionaries(st.sampled_from(["aliases", "큐", "a: b"]), st.lists(safe) | safe | st.integers() | st.none()),
+)
+def test_a_note_reads_back_what_was_written(
+    summary: str,
+    lines: list[str],
+    quotes: list[tuple[str, str, int | None, Role]],
+    times: tuple[int, int],
+    own: dict[str, object],
+) -> None:
     entry = Entry(
         uid="uid00001",
         type=EntryType.SOLUTION,
@@ -317,15 +363,18 @@ def test_a_note_reads_back_what_was_written(summary: str, lines: list[str], quot
         rule="solution.cause",
         confidence=0.83,
         decided_by=DecidedBy.REPORTED,
-        status="retired",
-        created_at=NOW,
-        reviewed_at=NOW + 1000,
-        evidence=tuple(Quote(f"t{n}", Role.USER, redact(q), NOW) for n, q in enumerate(quotes)),
+        status="superseded",
+        superseded_by="uid00002",
+        created_at=times[0],
+        reviewed_at=times[1],
+        evidence=tuple(Quote(str(redact(turn)), role, redact(q), at) for turn, q, at, role in quotes),
     )
     if not entry.summary.strip():
         return
-    found = note.parse(Path("x.md"), note.render(entry, {}), redact)
-    assert isinstance(found, note.Note) and found.same_as(entry)
-    assert [q.turn for q in found.evidence] == [q.turn for q in entry.evidence]
-    again = replace(found.as_entry(), evidence=())
-    assert note.render(again, {}) == note.render(replace(entry, evidence=()), {})
+    written = note.render(entry, own)
+    found = note.parse(Path("x.md"), written, redact)
+    assert isinstance(found, note.Note) and found.same_as(entry) and not found.masked
+    again = found.as_entry()
+    assert [(q.turn, q.role, q.time) for q in again.evidence] == [(q.turn, q.role, q.time) for q in entry.evidence]
+    assert note.render(again, note.extra(written, redact)) == written
+    assert replace(again, detail=entry.detail, summary=entry.summary, evidence=()) == replace(entry, evidence=())

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rules.load import load, load_file
-from rules.schema import Secret
+from rules.load import load, load_file, survey
+from rules.schema import Family, Rule, Secret
 
 GOOD = """
   - id: {id}
@@ -119,3 +119,51 @@ def test_faults_speak_the_users_language(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("WWT_LANG", "ko")
     path = written(tmp_path / "a.yaml", "\n  - {id: x, kind: k}")
     assert "항목이 없습니다" in str(load_file(path, Secret)[1][0])
+
+
+def test_a_survey_tells_whose_each_record_is_and_which_are_off(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "mine.yaml", "\n  - {id: npm-token, enabled: false}", GOOD.format(id="jwt"), GOOD.format(id="one")
+    )
+    standing = {each.record.id: each for each in survey(Secret, tmp_path)[0]}
+    off = standing["npm-token"].off
+    assert off is not None
+    assert (off.file, off.line, standing["npm-token"].built_in) == (str(path), 3, True)
+    assert [(standing[name].built_in, standing[name].replaces, standing[name].off) for name in ("jwt", "one")] == [
+        (False, True, None),
+        (False, False, None),
+    ]
+    assert [record.id for record in load(Secret, tmp_path)[0]] == [name for name in standing if name != "npm-token"]
+
+
+def test_one_file_may_stand_for_the_users_folder(tmp_path: Path) -> None:
+    path = written(tmp_path / "draft.yaml", GOOD.format(id="one"))
+    written(tmp_path / "other.yaml", GOOD.format(id="two"))
+    assert [record.id for record in load(Secret, path)[0] if record.id in ("one", "two")] == ["one"]
+
+
+@pytest.mark.parametrize("word", ["(", "(?i)fix", "(fix)"])
+def test_a_word_of_a_family_that_would_break_patterns_is_a_fault(tmp_path: Path, word: str) -> None:
+    written(tmp_path / "a.yaml", f"\n  - {{id: change, en: ['{word}']}}", schema="schema: 1\nfamilies:")
+    records, faults = load(Family, tmp_path)
+    assert [(fault.rule, fault.line) for fault in faults] == [("change", 3)]
+    assert "replace" in next(record.en for record in records if record.id == "change")
+
+
+@pytest.mark.parametrize("cue", ["(?<=<change>)x", "[a-<change>]"])
+def test_a_pattern_that_cannot_hold_the_words_of_a_family_is_a_fault(tmp_path: Path, cue: str) -> None:
+    rule = f"""
+  - id: x
+    type: decision
+    part: choice
+    weight: 1
+    cues: ['{cue}']
+    examples: {{match: [a], miss: [b]}}"""
+    records, faults = load_file(written(tmp_path / "a.yaml", rule, schema="schema: 1\nrules:"), Rule)
+    assert ([fault.line for fault in faults], records) == ([7], [])
+
+
+def test_a_part_of_another_type_is_a_fault(tmp_path: Path) -> None:
+    rule = "\n  - {id: x, type: decision, part: cause, weight: 1, cues: [a], examples: {match: [a], miss: [b]}}"
+    _, faults = load_file(written(tmp_path / "a.yaml", rule, schema="schema: 1\nrules:"), Rule)
+    assert "choice, request, plan" in faults[0].reason

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.mine import explain, load_rules, mine
+from rules.mine import load_rules, mine
 from store.records import DecidedBy, EntryType, Fact, SafeText, anchor
 from store.tokens import morphemes
 from tests.rules.conversations import built_in, mined, talk
@@ -400,13 +400,6 @@ def test_what_reminders_inject_into_a_turn_is_not_read() -> None:
 def test_summaries_are_one_plain_line() -> None:
     (found,) = mined("u - **결정**: 회의록은 `drive`에\t저장  ")
     assert found.summary == "회의록은 drive에 저장"
-
-
-def test_explain_names_the_rules_and_guards_that_spoke() -> None:
-    (question,) = explain("Redis로 바꿀까?", built_in(), morphemes)
-    (choice,) = explain("캐시는 LRU로 하자", built_in(), morphemes)
-    assert "question" in question.guards or question.points == {}
-    assert "decision.propose.ko" in choice.rules and choice.points["decision.choice"] >= 1
 
 
 LINES = st.lists(

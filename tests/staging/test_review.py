@@ -101,6 +101,15 @@ def test_an_edit_that_says_nothing_changes_nothing(wwt_home: Path, edited: str |
     assert document(desk) == before
 
 
+def test_an_edit_that_could_not_be_read_is_gone_on_with(wwt_home: Path) -> None:
+    desk = desk_at(wwt_home)
+    stage(desk, candidate())
+    refused = "type: idea\nsummary: 손으로 쓴 요약\n"
+    _, script = sit(desk, "ee", edits=[refused, refused.replace("idea", "pattern")])
+    assert script.edited[1] == refused and any("line 1" in line for line in script.shown)
+    assert document(desk).entries[0].summary == "손으로 쓴 요약"
+
+
 def test_what_is_put_before_an_editor_reads_back() -> None:
     from staging.documents import item_of
 

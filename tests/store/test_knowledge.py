@@ -148,6 +148,29 @@ def test_a_snapshot_brings_everything_back(tx: Connection) -> None:
     assert knowledge.get(tx, "abc") == before and knowledge.anchors_of(tx, "abc") == (A,)
 
 
+def test_a_snapshot_leaves_what_was_changed_after_the_change(tx: Connection) -> None:
+    accept(tx, entry(tags=("a",)), A)
+    before = knowledge.snapshot(tx, "abc")
+    knowledge.update_entry(tx, "abc", summary=SafeText("새 요약"), detail=SafeText("새 내용"), at=9)
+    knowledge.hold(tx, knowledge.entry_id(tx, "abc") or 0, [B])
+    after = knowledge.snapshot(tx, "abc")
+    knowledge.update_entry(tx, "abc", detail=SafeText("손으로 쓴 내용"), at=10)
+    knowledge.hold(tx, knowledge.entry_id(tx, "abc") or 0, ["c" * 24])
+    assert before is not None and not knowledge.restore(tx, before, after)
+    now = knowledge.snapshot(tx, "abc")
+    assert now is not None and (now.summary, now.detail) == (before.summary, "손으로 쓴 내용")
+    assert now.anchors == (A, "c" * 24) and now.reviewed_at == 10
+
+
+@pytest.mark.parametrize(
+    ("start", "found"), [("kq3m", ["kq3m"]), ("kq3", ["kq3m", "kq3mab"]), ("", []), ("%", []), ("KQ", [])]
+)
+def test_an_entry_is_named_by_its_uid_or_how_it_begins(tx: Connection, start: str, found: list[str]) -> None:
+    for uid in ("kq3mab", "kq3m", "b"):
+        knowledge.add_entry(tx, entry(uid), [])
+    assert [one.uid for one in knowledge.named(tx, start)] == found
+
+
 def test_uids_are_no_numbers_to_anyone() -> None:
     import yaml
 

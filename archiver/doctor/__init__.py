@@ -1,0 +1,1 @@
+"""What is wrong with a home, and the repairs that are safe."""

@@ -1,0 +1,176 @@
+"""Rows that do not fit together, and what is done about them without losing a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import migrations
+from archiver.cli.search import find
+from archiver.home import Home
+from tests.archiver.cli.test_commands import wwt
+from tests.archiver.doctor.looks import FAULT, NOTE, database, found, mended, unwell
+from tests.factories import words_in
+
+SECRET = """
+schema: 1
+secrets:
+  - id: error-code
+    kind: error-code
+    literals: ["err_deploy"]
+    pattern: 'ERR_DEPLOY_[0-9]'
+    examples: {match: ["ERR_DEPLOY_7"], miss: ["ERR_LOCK_1"]}
+"""
+LATER = 4_000_000_000_000
+"""The year 2096, in UTC ms."""
+
+
+def count(home: Path, table: str) -> int:
+    with database(home) as db:
+        return int(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_session_that_is_gone_from_under_its_turns_is_made_anew(home: Path) -> None:
+    turns = count(home, "turn")
+    with database(home) as db:
+        db.execute("DELETE FROM session WHERE external_id LIKE '00000001%'")
+    assert unwell(home)["links"] is FAULT
+    mended(home, "links")
+    assert count(home, "turn") == turns
+    assert find(Home.open(), "ERR_DEPLOY_1", project=None, everything=True).hits[0].session.startswith("recovered-")
+    with database(home) as db:
+        assert db.execute("SELECT count(*) FROM entry WHERE session_id NOT IN (SELECT id FROM session)").fetchone() == (
+            0,
+        )
+
+
+def test_project_that_is_gone_from_under_sessions_and_entries_is_made_anew(home: Path) -> None:
+    with database(home) as db:
+        held = db.execute("SELECT project_id FROM entry LIMIT 1").fetchone()[0]
+        db.execute("DELETE FROM project WHERE id = ?", (held,))
+    assert unwell(home)["links"] is FAULT
+    mended(home, "links")
+    with database(home) as db:
+        assert db.execute("SELECT name FROM project WHERE id = ?", (held,)).fetchone()[0].startswith("recovered-")
+
+
+def test_entry_whose_session_is_gone_stays_without_it(home: Path) -> None:
+    with database(home) as db:
+        db.execute("UPDATE entry SET session_id = 999")
+    entries = count(home, "entry")
+    assert unwell(home) == {"links": FAULT}
+    mended(home, "links")
+    with database(home) as db:
+        assert db.execute("SELECT count(*), count(session_id) FROM entry").fetchone() == (entries, 0)
+
+
+def test_rows_of_an_entry_that_is_gone_go_too(home: Path) -> None:
+    with database(home) as db:
+        db.execute("INSERT INTO entry_anchor (entry_id, anchor) VALUES (999, 'a')")
+        db.execute("INSERT INTO turn_seen (turn_id, session_id) VALUES (999, 1)")
+    assert unwell(home) == {"links": FAULT}
+    mended(home, "links")
+    assert (count(home, "entry_anchor WHERE entry_id = 999"), count(home, "turn_seen WHERE turn_id = 999")) == (0, 0)
+
+
+def test_session_without_a_chunk_is_cut_anew_and_found(home: Path) -> None:
+    before = count(home, "chunk")
+    with database(home) as db:
+        (held,) = db.execute("SELECT id FROM session WHERE external_id LIKE '00000001%'").fetchone()
+        db.execute("DELETE FROM chunk WHERE session_id = ?", (held,))
+    one = found(home, "chunks")
+    assert one.state is FAULT
+    assert "00000001" in one.text
+    mended(home, "chunks")
+    assert count(home, "chunk") == before
+    assert find(Home.open(), "ERR_DEPLOY_1", project=None, everything=True).hits[0].session.startswith("00000001")
+
+
+def test_turn_in_the_middle_that_no_chunk_holds_is_noticed(home: Path) -> None:
+    with database(home) as db:
+        assert db.execute("DELETE FROM chunk WHERE role = 'tool'").rowcount > 0
+    assert unwell(home)["chunks"] is FAULT
+    mended(home, "chunks")
+
+
+def test_vector_without_its_text_is_removed(home: Path) -> None:
+    before = count(home, "vector")
+    with database(home) as db:
+        db.execute("INSERT INTO vector SELECT 'nobody', model, chunk, sentences, scales, n FROM vector LIMIT 1")
+    assert unwell(home) == {"orphans": FAULT}
+    mended(home, "orphans")
+    assert count(home, "vector") == before
+
+
+def test_knowledge_that_was_accepted_twice_is_left_to_a_person(home: Path) -> None:
+    with database(home) as db:
+        held = db.execute("SELECT * FROM entry LIMIT 1")
+        names = [column[0] for column in held.description]
+        row = dict(zip(names, held.fetchone(), strict=True)) | {"id": 900, "uid": "twin1234"}
+        row["summary"] = f"**{row['summary']}**"
+        marks = ",".join("?" * len(names))
+        db.execute(f"INSERT INTO entry ({','.join(names)}) VALUES ({marks})", tuple(row[name] for name in names))
+        db.execute("INSERT INTO outbox (kind, ref, op) VALUES ('entry', 900, 'put')")
+    one = found(home, "twice")
+    assert one.state is NOTE
+    assert "twin1234" in one.text
+    assert one.mend is None
+
+
+def test_time_in_the_future_is_worth_a_note(home: Path) -> None:
+    with database(home) as db:
+        db.execute("UPDATE session SET ended_at = ? WHERE id = (SELECT max(id) FROM session)", (LATER,))
+    assert unwell(home) == {"clock": NOTE}
+
+
+def test_secret_rules_that_changed_are_noticed_and_applied(home: Path) -> None:
+    (home / "rules" / "mine.yaml").write_text(SECRET)
+    assert unwell(home) == {"secrets": NOTE}
+    mended(home, "secrets")
+    assert words_in(home, "ERR_DEPLOY_1") == []
+
+
+def test_erasure_that_was_stopped_is_a_fault_until_it_is_done(home: Path) -> None:
+    with database(home) as db:
+        db.execute("INSERT INTO meta (key, value) VALUES ('erase_due', 'x')")
+    assert unwell(home) == {"erasing": FAULT}
+    mended(home, "erasing")
+    assert count(home, "meta WHERE key = 'erase_due'") == 0
+
+
+def test_forgetting_that_was_stopped_is_a_fault_until_it_is_done(home: Path) -> None:
+    with database(home) as db:
+        db.execute("INSERT INTO forgotten (agent, external_id, up_to, due) VALUES ('claude-code', 'gone', 1, 1)")
+    assert unwell(home) == {"erasing": FAULT}
+    mended(home, "erasing")
+
+
+def test_schema_of_a_newer_release_is_left_alone(home: Path) -> None:
+    with database(home) as db:
+        db.execute("UPDATE alembic_version SET version_num = '9999'")
+    one = found(home, "schema")
+    assert one.state is FAULT
+    assert "9999" in one.text
+    told = json.loads(wwt("doctor", "--fix", "--json", code=3).stdout)
+    assert "schema" in {check["id"] for check in told["checks"] if check["state"] == "fault"}
+    assert told["fixed"] == []
+
+
+def test_older_schema_is_brought_up_with_a_copy_kept(wwt_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "REVISION", "0001")
+        migrations.upgrade(wwt_home / "archive.db", wwt_home / "backups")
+    wwt_home.chmod(0o700)
+    assert found(wwt_home, "schema").state is NOTE
+    mended(wwt_home, "schema")
+    assert (wwt_home / "backups" / "archive-0001.db").exists()
+
+
+def test_schema_that_lacks_a_part_names_it(home: Path) -> None:
+    with database(home) as db:
+        db.execute("ALTER TABLE entry DROP COLUMN uses")
+    one = found(home, "schema")
+    assert one.state is FAULT
+    assert "entry.uses" in one.text
