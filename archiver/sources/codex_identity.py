@@ -12,7 +12,7 @@ from store.records import parse_time
 
 _DAY = 86_400_000
 _HELPERS = ("compact", "memoryconsolidation")
-"""Threads in which the client has its own summaries written."""
+"""Threads in which the client has its own summaries written. Newer versions call all that are its own internal."""
 
 
 class Identity:
@@ -71,6 +71,9 @@ class Identity:
             self.source = native
             self.parent = self.parent or native
             return
+        if native == self.thread:
+            # Written once more, to change a setting: what stands behind it is no copy.
+            self.source = self._segment()
         if not self.thread:
             if native:
                 self._own(native)
@@ -91,7 +94,10 @@ class Identity:
         self.parent = parent if parent not in ("", self.thread) else None
         named = subagent is not None or "subagent" in (source, field(meta, "thread_source"))
         self.is_subagent = named or bool(above and not forked)
-        self.is_helper = plain_type(subagent) in _HELPERS
+        internal = isinstance(source, dict) and "internal" in source
+        self.is_helper = internal or not {plain_type(subagent), plain_type(field(meta, "thread_source"))}.isdisjoint(
+            _HELPERS
+        )
         start = field(meta, "subagent_history_start_ordinal")
         self._own_start = start if isinstance(start, int) and not isinstance(start, bool) else None
         self._made = parse_time(meta.get("timestamp"))
@@ -105,7 +111,12 @@ class Identity:
         ordinal = record.get("ordinal")
         if self._own_start is not None and isinstance(ordinal, int) and ordinal < self._own_start:
             return True
-        if not self.is_copied or self._made is None or not self._is_parent_here():
+        if not self._is_parent_here():
+            return False
+        marks = record.get("metadata")
+        if isinstance(marks, dict) and marks.get("inherited_user_message") is True:
+            return True
+        if not self.is_copied or self._made is None:
             return False
         time = parse_time(record.get("timestamp"))
         return (time is not None and time < self._made) or self._is_older(turn, self._made)

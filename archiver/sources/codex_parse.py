@@ -36,6 +36,7 @@ _NAME_RANK = 2
 _SHOWN, _SENT = "shown", "sent"
 """What the person was shown to have said, and what the model was sent in their name."""
 _INJECTED_KINDS = ("environment_context", "user_instructions")
+_TURN_BEGINS = ("taskstarted", "turnstarted")
 _FOLDER = re.compile(r"<cwd>([^<\n]+)</cwd>|^Current working directory: (.+)$", re.M)
 
 
@@ -135,11 +136,7 @@ class CodexParse(RecordParse):
             for name in ("internal_chat_message_metadata_passthrough", "metadata"):
                 held = payload.get(name)
                 turn = turn or (held.get("turn_id") if isinstance(held, dict) else None)
-        elif kind == "turn_context" or plain_type(payload.get("type")) in (
-            "taskstarted",
-            "turnstarted",
-            "itemcompleted",
-        ):
+        elif kind == "turn_context" or plain_type(payload.get("type")) in _TURN_BEGINS or _is_message(payload):
             turn = field(payload, "turn_id")
         if isinstance(turn, str) and turn:
             self._heard.enter(speech.plain_id(turn))
@@ -161,7 +158,7 @@ class CodexParse(RecordParse):
         """What was sent to the model, or came from it."""
         match plain_type(item.get("type")):
             case "message" if item.get("role") == "user":
-                self._asked(record, item.get("content"), stream)
+                self._asked(record, codex_speech.typed(item), stream)
             case "message" if item.get("role") == "assistant":
                 self._answered(record, item.get("content"), "r")
             case "agentmessage" if self._about.is_subagent:
@@ -221,14 +218,15 @@ class CodexParse(RecordParse):
 
     def _answered(self, record: jsonl.Record, content: object, stream: str) -> None:
         self._mute += codex_speech.is_mute(content)
-        text = codex_speech.answered(content)
+        text, shown = codex_speech.answered(content)
         if text:
-            self._say(record, stream, "reply", text, Role.ASSISTANT)
+            self._say(record, stream, "reply", text, Role.ASSISTANT, shown)
 
-    def _say(self, record: jsonl.Record, stream: str, kind: str, text: str, role: Role) -> None:
+    def _say(self, record: jsonl.Record, stream: str, kind: str, text: str, role: Role, shown: str = "") -> None:
+        """`shown`: what other records hold of the text, if not all of it."""
         self._about.settle()
         self._heard.thread = self._about.source
-        told = codex_speech.sameness(role, text)
+        told = codex_speech.sameness(role, shown or text)
         if not text or self._heard.again(stream, told, _stamp(record)):
             return
         group = _SENT if stream == "r" and role is Role.USER else _SHOWN
@@ -239,13 +237,18 @@ class CodexParse(RecordParse):
         among = "rei" if role is Role.ASSISTANT else stream if stream in "rt" else "ei"
         key, is_new = self._heard.hear(stream, told, among)
         self._last_key = key
-        if not is_new:
+        is_fuller = bool(shown) and shown != text
+        if not is_new and not is_fuller:
             return
         if kind == "prompt":
             kind = self._prompt(record, group)
         # A command that the person typed is shown otherwise, and only here in words.
         held = self._sent if group == _SENT and kind != "command" else self._drafts
-        held.setdefault(key, _Draft(key, record.pos, role, kind, text, self._moment(record).time))
+        draft = _Draft(key, record.pos, role, kind, text, self._moment(record).time)
+        if is_fuller:
+            held[key] = draft
+        else:
+            held.setdefault(key, draft)
 
     def _is_sent_again(self, record: jsonl.Record, group: str, told: str) -> bool:
         """Whether it is the prompt before it, once more after the turn was stopped."""
@@ -365,6 +368,12 @@ class CodexParse(RecordParse):
             "titled": bool(self._old.get("titled")) or any(draft.kind == "prompt" for draft in drafts),
             "cwd": bool(self._old.get("cwd")) or cwd is not None,
         }
+
+
+def _is_message(event: dict[str, Any]) -> bool:
+    """Whether it completes a message. A command may be completed when the turn that began it is long over."""
+    item = event.get("item")
+    return isinstance(item, dict) and plain_type(item.get("type")) in ("usermessage", "agentmessage")
 
 
 def _is_within(at: int, spans: list[tuple[int, int]]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from archiver.sources import jsonl, speech, tools
@@ -20,6 +20,9 @@ _MACHINE = (
     "hook_context",
     "app-context",
     "multi_agent_mode",
+    "extension_context",
+    "agent_message_board_notification",
+    "next_prompt_suggestion",
 )
 """Elements that the client fills: the first closing tag is theirs."""
 _QUOTING = ("user_instructions", "INSTRUCTIONS", "user_action")
@@ -40,7 +43,8 @@ _PREAMBLE = re.compile(
     r"|You are performing a CONTEXT CHECKPOINT COMPACTION)"
 )
 _CITATION = ("oai-mem-citation",)
-_PLAN = re.compile(r"</?proposed_plan>[ \t]*\n?")
+_PLAN = re.compile(r"(?ms)^[ \t]*<proposed_plan>[ \t]*\n(.*?)(?:^[ \t]*</proposed_plan>[ \t]*$\n?|\Z)")
+_TYPED = "user.text"
 _TASK = re.compile(r"\AMessage Type:.*?^Payload:[ \t]*\n?", re.S | re.M)
 _LAYERS = 50
 _SPEECH = ("text", "input_text", "output_text")
@@ -83,6 +87,17 @@ def is_mute(content: object) -> bool:
 def _is_known(part: object) -> bool:
     kind = text_of(part.get("type")).lower() if isinstance(part, dict) else ""
     return kind in _SPEECH or "image" in kind or "audio" in kind or kind == "encrypted_content"
+
+
+def typed(item: dict[str, Any]) -> object:
+    """The content of a message without the parts that newer records themselves call the client's. Commands stay: they are told apart later."""
+    content, passed = item.get("content"), item.get("internal_chat_message_metadata_passthrough")
+    kinds = passed.get("content_item_kinds") if isinstance(passed, dict) else None
+    if not isinstance(content, list) or not isinstance(kinds, list) or len(kinds) != len(content):
+        return content
+    # A kind is named `<who>.<what>`; one without a dot says nothing.
+    named = [(part, text_of(kind)) for part, kind in zip(content, kinds, strict=True)]
+    return [part for part, kind in named if "." not in kind or kind == _TYPED or any(map(_SHELL.match, texts(part)))]
 
 
 def asked(content: object) -> tuple[str, str]:
@@ -139,10 +154,15 @@ def _requested(text: str) -> str:
     return "" if _EDITOR.match(text) else text
 
 
-def answered(content: object) -> str:
-    kept = (speech.cut_tags(speech.cut_recall(text), _CITATION) for text in texts(content))
-    text = "\n\n".join(part for part in (_PLAN.sub("", text).strip() for text in kept) if part)
-    return "" if speech.is_failure_notice(text) else text
+def answered(content: object) -> tuple[str, str]:
+    """What the model answered, and what of it is shown as its message: a plan it proposes is shown apart."""
+    kept = [speech.cut_tags(speech.cut_recall(text), _CITATION) for text in texts(content)]
+    text, shown = (_joined(_PLAN.sub(plan, part) for part in kept) for plan in (r"\1", ""))
+    return ("", "") if speech.is_failure_notice(text) else (text, shown or text)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in map(str.strip, parts) if part)
 
 
 def task(content: object) -> str:
@@ -151,5 +171,5 @@ def task(content: object) -> str:
 
 
 def sameness(role: str, text: str) -> str:
-    """The same for a text in both of its records, which may differ in white space."""
-    return speech.digest(role, " ".join(text.split()))
+    """The same for a text in both of its records, which may differ in white space, also where parts were joined without any."""
+    return speech.digest(role, "".join(text.split()))

@@ -121,7 +121,12 @@ def _in_text(text: str) -> Result:
     body, code, running = text[header.end() :], _CODE.search(header[0]), _RUNNING.search(header[0])
     if code is None:
         return Result(body if running else text, running=running[1] if running else "")
-    return Result(body, int(code[1]) == 0)
+    return Result(body, _succeeded(int(code[1])))
+
+
+def _succeeded(code: object) -> bool | None:
+    """What an exit code proves. -1 stands for none: the process was stopped when its turn or thread ended."""
+    return code == 0 if isinstance(code, int) and not isinstance(code, bool) and code != -1 else None
 
 
 def _in_object(value: dict[str, Any]) -> Result:
@@ -129,21 +134,17 @@ def _in_object(value: dict[str, Any]) -> Result:
     result = _in_text(inner) if isinstance(inner, str) else Result("\n".join(texts(inner)))
     metadata = value.get("metadata")
     code = field(metadata, "exit_code") if isinstance(metadata, dict) else field(value, "exit_code")
-    ok = value.get("success")
-    if isinstance(code, int) and not isinstance(code, bool):
-        ok = code == 0
-    return Result(result.text, ok if isinstance(ok, bool) else result.ok, result.running)
+    told = value.get("success")
+    ok = next((ok for ok in (_succeeded(code), told) if isinstance(ok, bool)), result.ok)
+    return Result(result.text, ok, result.running)
 
 
 def executed(item: dict[str, Any]) -> Result:
     """The end of a command, as the client recorded it for itself."""
     told = (field(item, name) for name in ("aggregated_output", "formatted_output", "stderr", "stdout"))
     text = jsonl.scrub(next((text for text in told if isinstance(text, str) and text), ""))
-    code = field(item, "exit_code")
-    status = plain_type(item.get("status"))
-    if status == "declined" or not isinstance(code, int) or isinstance(code, bool):
-        return Result(text)
-    return Result(text, code == 0)
+    declined = plain_type(item.get("status")) == "declined"
+    return Result(text, None if declined else _succeeded(field(item, "exit_code")))
 
 
 def applied(item: dict[str, Any]) -> Result:

@@ -109,11 +109,19 @@ def _successor(path: Path, others: list[Path]) -> Path | None:
     is copied to one named by a slug. The old ones stay.
     """
     rank = _rank(path)
-    better = [other for other in others if other.is_file() and _rank(other) > rank]
+    better = [other for other in others if _rank(other) > rank and _holds_all(other, path)]
     if not better or not (session := _session_of(path)):
         return None
     same = [other for other in better if _session_of(other) == session]
     return max(same, key=_rank, default=None)
+
+
+def _holds_all(newer: Path, older: Path) -> bool:
+    """Whether the newer file is there, and is no copy that an old version of the agent left behind by going on in the older one."""
+    try:
+        return newer.is_file() and (newer.suffix != older.suffix or newer.stat().st_size >= older.stat().st_size)
+    except OSError:
+        return False
 
 
 def _rank(path: Path) -> tuple[bool, bool]:

@@ -80,6 +80,7 @@ class GeminiParse(RecordParse):
         self._session: str = self._old.get("id", "")
         self._hash: str = self._old.get("hash", "")
         self._kind: str = self._old.get("kind", "")
+        self._shown: str = self._old.get("shown", "")
         self._summary = ""
         self._folders: list[str] = []
         self._directories: list[str] = []
@@ -140,6 +141,10 @@ class GeminiParse(RecordParse):
         sent: list[str] = []
         if kind == "user":
             said, parts = gemini_speech.prompt(value)
+            shown, is_held = gemini_speech.shown_with(value)
+            if shown and shown == self._shown and not is_held:
+                parts = []
+            self._shown = shown or self._shown
             sent = gemini_speech.sent(value) if "displayContent" in value else []
             if not parts:
                 self._folders += gemini_speech.folders(value)
@@ -345,6 +350,7 @@ class GeminiParse(RecordParse):
             "kind": self._kind,
             "places": self._old_places | places,
             "last": said[-1].key if said else self._old.get("last", ""),
+            "shown": self._shown,
             "titled": bool(self._old.get("titled")) or any(turn.role is Role.USER for turn in said),
         }
 

@@ -13,11 +13,11 @@ _REFERENCES = re.compile(r"(?m)^--- Content from referenced files ---[ \t]*$")
 _REFERENCES_END = "--- End of content ---"
 _EDITOR = re.compile(
     r"Here is (?:the user's editor context as a JSON object|a summary of changes in the user's editor context)\b[^\n]*\n"
-    r"```json\n.*?\n```[ \t]*",
-    re.S,
+    r"```json\n"
 )
+_EDITOR_END = "\n```"
 _MACHINE = re.compile(
-    r"\A\s*(?:<state_snapshot\b|<scratchpad>.*<state_snapshot\b|System: Please continue\.\s*\Z|Background execution update:\s"
+    r"\A\s*(?:<state_snapshot\b|<scratchpad>.*<state_snapshot\b|(?:System: )?Please continue\.\s*\Z|System: Potential loop detected\.|Background execution update:\s"
     r"|This is the Gemini CLI\. We are setting up the context for our chat)",
     re.S,
 )
@@ -30,7 +30,8 @@ _CLOSER = re.compile(
 _FOLDER = re.compile(
     r"Workspace Directories:\*\*\n\s*- ([^\n]+)|I'm currently working in the directory: ([^\n]+)|working in the following director\w+:\n\s*- ([^\n]+)"
 )
-_INVISIBLE = re.compile("[\u200b-\u200f\ufeff]|<!--.*?-->", re.S)
+_INVISIBLE = re.compile("[\u200b-\u200f\ufeff]")
+_COMMENT, _COMMENT_END = re.compile("<!--"), "-->"
 
 
 def text_of(value: object) -> str:
@@ -48,9 +49,12 @@ def texts(content: object) -> Iterator[str]:
 
 def prompt(value: dict[str, Any]) -> tuple[str, list[str]]:
     """What a person said in a user message, part by part, as (prompt or steering, parts)."""
+    content = [part for part in texts(_content(value)) if part.strip()]
+    if content and all(map(_MACHINE.match, content)):
+        return "prompt", []
     # What was typed, where the program keeps it apart from what it made of it.
     shown = list(texts(value.get("displayContent")))
-    parts = shown if any(part.strip() for part in shown) else list(texts(_content(value)))
+    parts = shown if any(part.strip() for part in shown) else content
     kept: list[str] = []
     steered = False
     for part in _without_references(parts):
@@ -73,7 +77,17 @@ def _typed(text: str) -> str:
     text = speech.cut_recall(text)
     if _MACHINE.match(text) or speech.is_observer_prompt(text):
         return ""
-    return _EDITOR.sub("", speech.cut_tags(text, _CUT)).strip()
+    return _cut(speech.cut_tags(text, _CUT), _EDITOR, _EDITOR_END).strip()
+
+
+def _cut(text: str, opening: re.Pattern[str], closing: str) -> str:
+    """Text without what stands between these, and without them. One expression for both would be slow where many never close."""
+    kept: list[str] = []
+    at = 0
+    while (opened := opening.search(text, at)) and (end := text.find(closing, opened.end())) >= 0:
+        kept.append(text[at : opened.start()])
+        at = end + len(closing)
+    return "".join(kept) + text[at:]
 
 
 def _without_references(parts: list[str]) -> list[str]:
@@ -97,9 +111,22 @@ def _content(value: dict[str, Any]) -> object:
     return value["content"] if "content" in value else value.get("parts")
 
 
+def shown_with(value: dict[str, Any]) -> tuple[str, bool]:
+    """Fingerprint of the prompt that is shown with a message ("" if none), and whether the message holds its words.
+
+    Where the program goes on by itself (after a loop, at a hook's word), it shows the prompt before once more.
+    """
+    shown = _bare("".join(texts(value.get("displayContent"))))
+    return speech.digest(shown) if shown else "", shown in _bare("".join(texts(_content(value))))
+
+
 def fingerprint(text: str) -> str:
     """The same for a part and for its copy, which keeps the white space and comments that the program strips from the first."""
-    return speech.digest("".join(_INVISIBLE.sub("", text).split()))
+    return speech.digest(_bare(text))
+
+
+def _bare(text: str) -> str:
+    return "".join(_INVISIBLE.sub("", _cut(text, _COMMENT, _COMMENT_END)).split())
 
 
 def folders(value: dict[str, Any]) -> Iterator[str]:

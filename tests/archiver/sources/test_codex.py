@@ -208,6 +208,8 @@ def test_what_is_compacted_is_no_speech_and_neither_is_bookkeeping(path: Path) -
         "<recommended_plugins>\n- a\n</recommended_plugins>",
         "<hook_prompt hook_run_id=\"h1\">run the linter first</hook_prompt>",
         "  <environment_context>\nnever closed",
+        "<extension_context>\n말\n</extension_context>",
+        "<agent_message_board_notification>\nNew post.\n</agent_message_board_notification>",
         "Warning: apply_patch was requested via exec_command. Use the apply_patch tool instead.",
         "Another language model started to solve this problem and produced a summary of its thinking process.",
         "# Context from my IDE setup:\n\n## Open tabs:\n- a.py",
@@ -263,6 +265,22 @@ def test_parts_that_are_no_text_are_passed_over(path: Path) -> None:
     assert said(CODEX, path) == [("user", "이 화면 고쳐줘")]
 
 
+def test_newer_records_say_which_of_their_parts_the_person_typed(path: Path) -> None:
+    def kinds(*named: str) -> dict[str, Any]:
+        return {"internal_chat_message_metadata_passthrough": {"content_item_kinds": list(named)}}
+
+    typed = "<user_shell_command>\n<command>\nls\n</command>\n</user_shell_command>"
+    said_so = [
+        message("user", "규칙: pnpm만", "진짜 질문", **kinds("agents_md.instructions", "user.text")),
+        message("user", "힌트: 병렬로", **kinds("hooks.additional_context")),
+        message("user", "모르는 종류", **kinds("unknown")),
+        message("user", "짝이 안 맞음", **kinds("agents_md.instructions", "user.text")),
+        message("user", typed, **kinds("shell.user_command")),
+    ]
+    write(path, meta(), *[record("response_item", item, n) for n, item in enumerate(said_so)])
+    assert [turn.text for turn in told(path)] == ["진짜 질문", "모르는 종류", "짝이 안 맞음", "ls"]
+
+
 def test_a_command_that_the_person_typed_is_kept_as_one_also_where_prompts_are_shown(path: Path) -> None:
     typed = "<user_shell_command>\n<command>\ngit branch -v\n</command>\n<result>\nExit code: 0\n</result>\n</user_shell_command>"
     write(path, meta(), *legacy("질문", "답"), sent("user", typed, 3))
@@ -287,6 +305,42 @@ def test_answers_are_kept_without_marks_and_failures_are_none(path: Path) -> Non
         event("agent_message", 4, message="API Error: 503"),
     )
     assert [text for _, text in said(CODEX, path)] == ["계획을 세워줘", "1. 캐시", "끝"]
+
+
+PLANNED = "먼저 살펴봤습니다.\n\n<proposed_plan>\n1. 캐시를 LRU로\n2. 시험\n</proposed_plan>\n"
+
+
+@pytest.mark.parametrize(
+    "show", [lambda text: event("agent_message", 3, message=text), lambda text: spoke("assistant", text, 3)]
+)
+@pytest.mark.parametrize("sent_first", [True, False])
+def test_a_plan_is_kept_though_it_is_not_shown_with_its_message(path: Path, show: Any, sent_first: bool) -> None:
+    both = [sent("assistant", PLANNED, 2), show("먼저 살펴봤습니다.")]
+    rows = [meta(), shown("계획을 세워줘"), *(both if sent_first else reversed(both)), *legacy("좋아", "네", 5)]
+    wanted = ["계획을 세워줘", "먼저 살펴봤습니다.\n\n1. 캐시를 LRU로\n2. 시험", "좋아", "네"]
+    whole = encode(rows)
+    for cut in range(0, len(whole), 40):
+        assert [turn.text for turn in in_two_pieces(CODEX, path, whole, cut).values()] == wanted
+
+
+def test_a_command_that_ends_after_its_turn_does_not_lead_back_into_it(path: Path) -> None:
+    turn, later = (f"019a2b3c-4d5e-7f60-8a1b-00000000000{n}" for n in (1, 2))
+    late = completed({"type": "CommandExecution", "id": "c", "command": ["sleep", "9"], "exit_code": 0}, 6, turn)
+    second = paginated("다음", "네", 5, later)
+    write(path, meta(), *paginated("질문", "답", 1, turn), *second[:3], late, *second[3:])
+    assert [text for _, text in said(CODEX, path)] == ["질문", "답", "다음", "네"]
+
+
+def test_parts_that_one_record_joins_without_a_space_are_one_message(path: Path) -> None:
+    parts = message("assistant", "첫 부분.", "둘째 부분.")
+    write(
+        path,
+        meta(),
+        shown("질문"),
+        record("response_item", parts, 2),
+        event("agent_message", 2, message="첫 부분.둘째 부분."),
+    )
+    assert [text for _, text in said(CODEX, path)] == ["질문", "첫 부분.\n\n둘째 부분."]
 
 
 # --- turns that are stopped, steered, taken back ---
@@ -384,6 +438,12 @@ def test_the_first_meta_of_a_file_is_its_own_and_copies_keep_their_keys(path: Pa
     assert [turn.key in parent for turn in told(path)] == [True, True, False, False]
 
 
+def test_behind_a_threads_own_meta_nothing_is_a_copy(path: Path) -> None:
+    old = [meta(OTHER), *legacy("A에서 물은 것", "답")]
+    write(path, meta(THREAD, 9, forked_from_id=OTHER), *old, meta(THREAD, 10), *legacy("B에서 물은 것", "새 답", 11))
+    assert [turn.key.partition(":")[0] for turn in told(path)] == [OTHER, OTHER, THREAD, THREAD]
+
+
 def test_a_fork_names_its_parent_in_one_of_several_ways(path: Path) -> None:
     base = {"thread_id": OTHER, "end_ordinal_exclusive": 9, "end_byte_offset": 900}
     for named in ({"forked_from_id": OTHER}, {"history_base": base}):
@@ -438,14 +498,23 @@ def test_what_a_subagent_inherits_is_its_parents(path: Path) -> None:
         sent("user", "부모의 질문", 1, ordinal=1),
         sent("assistant", "부모의 답", 2, ordinal=2),
         record("response_item", mail, 3, ordinal=3),
-        sent("assistant", "찾았습니다", 4, ordinal=4),
+        sent("user", "부모가 더 물은 것", 3, ordinal=4, metadata={"inherited_user_message": True}),
+        sent("assistant", "찾았습니다", 4, ordinal=5),
     )
     assert [text for _, text in said(CODEX, path)] == ["TODO를 찾아라", "찾았습니다"]
 
 
-@pytest.mark.parametrize("helper", ["compact", "memory_consolidation"])
-def test_threads_that_only_sum_up_yield_nothing(path: Path, helper: str) -> None:
-    write(path, meta(source={"subagent": helper}), *legacy("Summarise this.", "요약"))
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"source": {"subagent": "compact"}},
+        {"source": {"subagent": "memory_consolidation"}},
+        {"source": {"internal": "guardian"}},
+        {"source": "cli", "thread_source": "memory_consolidation"},
+    ],
+)
+def test_threads_of_the_clients_own_yield_nothing(path: Path, named: dict[str, Any]) -> None:
+    write(path, meta(**named), *legacy("Summarise this.", "요약"))
     events, progress = parse(CODEX, path)
     assert (events, progress.state["own"]) == ([], True)
 
@@ -569,6 +638,8 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b
         ([{"type": "input_text", "text": "Exit code: 1\nOutput:\nerror: no"}], False),
         ({"output": "error: no", "metadata": {"exit_code": 1}}, False),
         ({"content": "fine", "success": True}, True),
+        ('{"output":"","metadata":{"exit_code":-1}}', None),
+        ("Process exited with code -1\nOutput:\nwatching for changes", None),
         ("aborted by user after 3.2s", None),
         ("exec command rejected by user", None),
         ('{"output":"patch rejected by user","metadata":{"exit_code":1}}', None),
@@ -639,6 +710,12 @@ def test_changes_of_files_are_outcomes(path: Path, ended: Row, ok: bool | None) 
 def test_failures_of_other_tools_are_kept_and_our_own_are_not(path: Path, ended: Row, text: str | None) -> None:
     events, _ = parse(CODEX, write(path, meta(), shown("조회해줘"), ended))
     assert [turn.text for turn in turns(events).values() if turn.role is Role.TOOL] == ([text] if text else [])
+
+
+def test_a_command_that_ended_with_its_thread_did_not_fail(path: Path) -> None:
+    stopped = {"type": "CommandExecution", "id": "c", "command": ["pytest"], "exit_code": -1, "status": "failed"}
+    events, _ = parse(CODEX, write(path, meta(), shown("돌려"), completed(stopped | {"aggregated_output": "error x"})))
+    assert (outcomes(events), [turn.role for turn in turns(events).values()]) == ([], [Role.USER])
 
 
 def test_what_we_answered_ourselves_is_not_learned_again(path: Path) -> None:

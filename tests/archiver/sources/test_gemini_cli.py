@@ -123,6 +123,8 @@ def test_content_is_a_string_a_part_or_a_list_of_both(path: Path, content: Any) 
         "<session_context>\nnever closed",
         "<hook_context>zebra</hook_context>",
         "System: Please continue.",
+        "Please continue.",
+        "System: Potential loop detected. Details: zebra. Please take a step back.",
         "<state_snapshot>\n<overall_goal>zebra</overall_goal>\n</state_snapshot>",
         "<scratchpad>\nthinking\n</scratchpad>\n<state_snapshot>zebra</state_snapshot>",
         "Here is the user's editor context as a JSON object. This is for your information only.\n```json\n{}\n```",
@@ -166,14 +168,40 @@ def test_what_is_put_around_a_persons_words_is_cut(path: Path, content: Any, kep
     assert said(GEMINI, write(path, header(), user("u", content))) == [("user", kept)]
 
 
+@pytest.mark.parametrize(
+    "opening", ["<!--", "Here is the user's editor context as a JSON object.\n```json\n{}", "<session_context> "]
+)
+def test_openings_that_never_close_are_read_once(path: Path, opening: str) -> None:
+    text = "왜 이래? " + opening * 50_000
+    write(path, header(), user("u", text, displayContent=text), model("g", "답"))
+    assert len(said(GEMINI, path)) == 2
+
+
 def test_what_was_typed_counts_before_what_was_sent(path: Path) -> None:
     write(
         path,
         header(),
         user("u", REFERENCED, displayContent=[{"text": "@a.ts 설명해줘"}]),
         user("v", "둘", displayContent=""),
+        user("w", "", displayContent="셋"),
     )
-    assert said(GEMINI, path) == [("user", "@a.ts 설명해줘"), ("user", "둘")]
+    assert said(GEMINI, path) == [("user", "@a.ts 설명해줘"), ("user", "둘"), ("user", "셋")]
+
+
+def test_a_prompt_that_is_shown_again_while_the_program_goes_on_by_itself_is_one(path: Path) -> None:
+    rows = [
+        header(),
+        user("u", [{"text": "고쳐줘"}, {"text": "<hook_context>zebra</hook_context>"}], displayContent="고쳐줘"),
+        model("g", "고쳤습니다"),
+        user("v", "린트가 실패했습니다", displayContent="고쳐줘"),
+        user("w", "System: Potential loop detected. Details: 고쳐줘", displayContent="고쳐줘"),
+        model("h", "린트도 고쳤습니다"),
+        user("x", [{"text": "고쳐줘"}, {"text": "<hook_context>ibis</hook_context>"}], displayContent="고쳐줘"),
+    ]
+    wanted = ["고쳐줘", "고쳤습니다", "린트도 고쳤습니다", "고쳐줘"]
+    whole = encode(rows)
+    for cut in [len(encode(rows[:at])) for at in range(len(rows) + 1)]:
+        assert [turn.text for turn in in_two_pieces(GEMINI, path, whole, cut).values()] == wanted
 
 
 def test_a_hint_given_while_the_model_works_is_steering(path: Path) -> None:
@@ -687,6 +715,14 @@ def test_a_migrated_project_folder_gives_way_to_its_copy(home: Path) -> None:
     assert found(home) == {f"tmp/shop/chats/{NAME}.jsonl", f"tmp/shop/chats/{child.as_posix()}"}
     one = GEMINI.sniff(old, old.read_bytes())
     assert one is not None and one.path == new
+
+
+def test_a_folder_in_which_an_old_version_went_on_is_read_beside_its_copy(home: Path) -> None:
+    old = chat(home, hash_of(SHOP), header(), user("u", "질문"), model("g", "답"), user("v", "더"))
+    chat(home, "shop", header(), user("u", "질문"), model("g", "답"))
+    assert len(found(home)) == 2
+    one = GEMINI.sniff(old, old.read_bytes())
+    assert one is not None and one.path == old
 
 
 def test_files_of_one_name_with_different_sessions_are_not_copies(home: Path) -> None:
