@@ -26,7 +26,6 @@ MOST = 200
 DEPTH = 100
 """Rows taken from each index and rescored by their sentences; twice the limit where that is more."""
 SNIPPET = 320
-SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,12 +284,12 @@ def _hits(
     terms: Sequence[Term],
     lexical: Mapping[int, WordHit],
 ) -> list[Hit]:
-    ambiguous = lookup.ambiguous_prefixes(reader, (rows[ref].session for ref, _ in ranked), SHORT_ID)
+    ids = lookup.short_ids(reader, (rows[ref].session for ref, _ in ranked))
     hits = []
     for ref, score in ranked:
         row = rows[ref]
         text, spans = snippet(row.text if ref > 0 else SafeText(row.passage), query.text)
-        short = row.session if row.session[:SHORT_ID] in ambiguous else row.session[:SHORT_ID]
+        short = ids[row.session]
         hits.append(
             Hit(
                 kind=row.kind,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TypeVar
 
 from store.filters import EVERYWHERE, NO_PROJECT
@@ -330,17 +331,24 @@ def evidence_turns(reader: Reader, entry_ids: Sequence[int]) -> dict[int, set[tu
     return said
 
 
-def ambiguous_prefixes(reader: Reader, external_ids: Iterable[str], length: int) -> set[str]:
-    """Which beginnings of these session ids more than one session has."""
-    prefixes = sorted({external_id[:length] for external_id in external_ids})
-    taken: set[str] = set()
-    for batch in _batches(prefixes):
-        sql = f"""
-            SELECT substr(external_id, 1, ?) AS prefix FROM session
-            WHERE substr(external_id, 1, ?) IN ({marks(batch)}) GROUP BY 1 HAVING count(*) > 1
-            """
-        taken.update(row[0] for row in reader.rows(sql, (length, length, *batch)))
-    return taken
+def short_ids(reader: Reader, external_ids: Iterable[str], least: int = 8) -> dict[str, str]:
+    """Each of these session ids by its first characters: as many as tell it from every other, and `least` or more."""
+    wanted = set(external_ids)
+    alike: dict[str, set[str]] = {external_id[:least]: set() for external_id in wanted}
+    for batch in _batches(sorted(alike)):
+        sql = f"SELECT DISTINCT external_id FROM session WHERE substr(external_id, 1, ?) IN ({marks(batch)})"
+        for (external_id,) in reader.rows(sql, (least, *batch)):
+            alike[external_id[:least]].add(external_id)
+    short = {}
+    for external_id in wanted:
+        others = alike[external_id[:least]] - {external_id}
+        longest = max((_shared(external_id, other) for other in others), default=0)
+        short[external_id] = external_id[: max(least, longest + 1)]
+    return short
+
+
+def _shared(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _batches(values: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -14,6 +14,7 @@ from archiver.cli.output import accent, bold, dim, emit, say, tell, width
 from archiver.cli.search import All, Project
 from archiver.render import cut, local_day, local_minute, one_line, plain
 from store.errors import FAILED, USAGE, WwtError
+from store.lookup import short_ids
 from store.messages import text
 from store.reader import Reader, SessionRow
 from store.records import Entry, Status, anchor, iso
@@ -66,10 +67,11 @@ def sessions(
         emit({"scope": scope.label, "sessions": [_session(row) for row in rows]})
         return
     if not rows:
-        tell("sessions.none", scope=scope.label)
+        tell("sessions.none_anywhere" if scope.projects is None else "sessions.none", scope=scope.label)
         return
+    short = short_ids(home.reader, (row.external_id for row in rows))
     for row in rows:
-        _print_session_line(row)
+        _print_session_line(row, short[row.external_id])
 
 
 def _session(row: SessionRow) -> dict[str, Any]:
@@ -94,9 +96,9 @@ def _title(row: SessionRow) -> str:
     return text("sessions.deleted" if row.status == Status.DELETED else "sessions.untitled")
 
 
-def _print_session_line(row: SessionRow) -> None:
+def _print_session_line(row: SessionRow, short: str) -> None:
     title = _title(row)
-    line = f"{row.external_id[:8]}  {local_minute(row.ended_at):16}  {row.project}  {title}"
+    line = f"{short}  {local_minute(row.ended_at):16}  {row.project}  {title}"
     say(cut(plain(line), width()) if width() else plain(line))
     say(dim(plain(f"          {row.agent} · {row.status} · {text('sessions.turns', count=row.turns)}")))
 

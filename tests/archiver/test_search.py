@@ -238,7 +238,7 @@ def test_one_session_does_not_hide_another(archive: Archive) -> None:
     assert sorted(len(group) for group in by_session(hits))[0] == 1
 
 
-def test_citation_is_short_where_that_is_unambiguous(archive: Archive) -> None:
+def test_citation_is_as_short_as_it_can_be(archive: Archive) -> None:
     archive.say("유일한 말")
     archive.say("겹치는 말", session_id=2)
     with archive.database.transaction() as tx:
@@ -246,7 +246,7 @@ def test_citation_is_short_where_that_is_unambiguous(archive: Archive) -> None:
         tx.execute(insert(session).values(id=3, **names))
     archive.bring_up()
     assert archive.search("유일한").hits[0].citation == "00000001#1"
-    assert archive.search("겹치는").hits[0].citation == "00000002-session#1"
+    assert archive.search("겹치는").hits[0].citation == "00000002-s#1"
 
 
 def test_reason_names_the_words_or_the_meaning(hybrid: Archive) -> None:

@@ -56,14 +56,19 @@ def test_folder_filter_does_not_take_a_longer_name(archive: Archive) -> None:
     assert lookup.session_ids(archive.reader, agent=None, branch=None, cwd="/p/app") == {1}
 
 
-def test_prefix_of_two_sessions_is_ambiguous(archive: Archive) -> None:
+def test_ids_are_cut_where_they_tell_sessions_apart(archive: Archive) -> None:
     archive.say("하나", session_id=1)
     archive.say("둘", session_id=10_000_001)
     names = ["00000001-session", "10000001-session"]
-    assert lookup.ambiguous_prefixes(archive.reader, names, 8) == set()
+    assert lookup.short_ids(archive.reader, names) == {names[0]: "00000001", names[1]: "10000001"}
     with archive.database.transaction() as tx:
         tx.exec_driver_sql("INSERT INTO session (agent, external_id) VALUES ('codex', '00000001-x')")
-    assert lookup.ambiguous_prefixes(archive.reader, names, 8) == {"00000001"}
+        tx.exec_driver_sql("INSERT INTO session (agent, external_id) VALUES ('codex', '10000001-session-2')")
+    assert lookup.short_ids(archive.reader, [*names, "10000001-session-2"]) == {
+        "00000001-session": "00000001-s",
+        "10000001-session": "10000001-session",
+        "10000001-session-2": "10000001-session-",
+    }
 
 
 @pytest.mark.parametrize(
