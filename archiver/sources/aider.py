@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 
-from archiver.sources.markdown import Line, MarkdownParse, lines_of
+from archiver.sources import tools
+from archiver.sources.markdown import Line, MarkdownParse, Ran, lines_of, local_time
 from archiver.transcript import Found, Parse, Progress, Resume, Source
 from store.records import Role
 
 AGENT = "aider"
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
+_EDITED = re.compile(r"Applied edit to (\S.*)")
+_COMMITTED = re.compile(r"Commit [0-9a-f]{7,40} (\S.*)")
+_MODE = re.compile(r"/(?:ask|code|architect|context)\s+(?=\S)")
 _COMMAND = re.compile(
     r"[/!](?:add|drop|clear|reset|ls|tokens|undo|diff|exit|quit|models?|settings|help|map|run|git|commit|test|lint|voice"
     r"|paste|read-only|load|save|copy|web|report)\b.*"
@@ -39,25 +41,37 @@ SOURCE = Aider()
 class _AiderParse(MarkdownParse):
     _time: int | None = None
     _in_prompt = False
+    _marked = False
+    """Whether aider's own lines still end in the two spaces that it writes. Those of an answer do not."""
 
     def _take(self, line: Line) -> None:
         if started := _STARTED.fullmatch(line.text):
             self._begin_session(started[1])
-        elif line.text.startswith("#### "):
+        elif line.text.startswith("#### ") and self._is_aiders(line):
             self._prompt(line)
-        elif line.text.startswith(">") and not line.fenced:
+        elif line.text.startswith(">") and not line.fenced and self._is_aiders(line):
             self._in_prompt = False  # what aider itself tells; the answer may go on behind it
+            self._tells(line)
         elif line.text.strip() or self.speaker is Role.ASSISTANT:
             if self.speaker is not Role.ASSISTANT or self._in_prompt:
                 self.say(Role.ASSISTANT, line.pos)
             self._in_prompt = False
             self.add(line.text)
 
+    def _tells(self, line: Line) -> None:
+        told = line.text.removeprefix(">").strip()
+        if edited := _EDITED.fullmatch(told):
+            self.prove(Ran(line.pos, tools.edited([edited[1]]), False, ""))
+        elif committed := _COMMITTED.fullmatch(told):
+            self.prove(Ran(line.pos, tools.Call(("commit",), committed[1][: tools.LABEL_LENGTH]), False, ""))
+
+    def _is_aiders(self, line: Line) -> bool:
+        ends = line.text.endswith("  ")
+        self._marked = self._marked or ends
+        return ends or not self._marked
+
     def _begin_session(self, started: str) -> None:
-        self._time = None
-        with suppress(ValueError, OverflowError):  # no such day
-            # The file gives the machine's own time, as people read it.
-            self._time = int(datetime.fromisoformat(started).astimezone().timestamp() * 1000)
+        self._time = local_time(started)
         self.next_session(f"{started.replace(' ', 'T')}-{self._found.path.parent.name}"[:200])
         self._in_prompt = False
 
@@ -65,8 +79,8 @@ class _AiderParse(MarkdownParse):
         text = line.text.removeprefix("#### ").rstrip()
         if self._in_prompt:
             self.add(text)
-        elif not _COMMAND.fullmatch(text):
-            self.say(Role.USER, line.pos, text, self._first_time())
+        elif text != "<blank>" and not _COMMAND.fullmatch(text):
+            self.say(Role.USER, line.pos, _MODE.sub("", text), self._first_time())
             self._in_prompt = True
 
     def _first_time(self) -> int | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from archiver.sources import jsonl, speech
-from archiver.sources.web_export import WebExportParse, beginning
-from archiver.transcript import About, Event, Found, Parse, Progress, RawTurn, Resume, Source, Title, Upsert
+from archiver.sources.web_export import WebExportParse, beginning, titles
+from archiver.transcript import About, Event, Found, Parse, Progress, RawTurn, Resume, Source, Upsert
 from store.records import Role, State, parse_time
 
 AGENT = "chatgpt"
@@ -17,7 +17,7 @@ AGENT = "chatgpt"
 _TREE = re.compile(rb'"mapping"\s*:\s*\{')
 _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT}
 _SPOKEN = ("text", "multimodal_text", None)
-_CITATION = re.compile("\ue200.*?\ue201|[\ue200-\ue206]", re.S)
+_CITATION = re.compile("\ue200.*?\ue201|[\ue200-\ue206]|【\\d+†[^】\\n]*】", re.S)
 
 
 class ChatGpt(Source):
@@ -52,8 +52,7 @@ class _ChatGptParse(WebExportParse):
             first_time=min(times, default=parse_time(value.get("create_time"))),
             last_time=max(times, default=None),
         )
-        if title:
-            yield Title(speech.title_of(title), 3)
+        yield from titles(title, turns)
         yield from (Upsert(turn) for turn in turns)
 
 

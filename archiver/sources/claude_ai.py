@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from archiver.sources import jsonl, speech
-from archiver.sources.web_export import WebExportParse, beginning
-from archiver.transcript import About, Event, Found, Parse, Progress, RawTurn, Resume, Source, Title, Upsert
+from archiver.sources.web_export import WebExportParse, beginning, titles
+from archiver.transcript import About, Event, Found, Parse, Progress, RawTurn, Resume, Source, Upsert
 from store.records import Role, State, parse_time
 
 AGENT = "claude-ai"
 
 _MESSAGES = re.compile(rb'"chat_messages"\s*:\s*\[')
+_NOT_SHOWN = re.compile(r"(?:```\n)?This block is not supported on your current device yet\.(?:\n```)?")
+_PASTED = re.compile(r"(?:paste(?:[-_ ]?\d+)?\.txt)?", re.I)
 _ROLES = {"human": Role.USER, "assistant": Role.ASSISTANT}
 
 
@@ -48,8 +50,7 @@ class _ClaudeAiParse(WebExportParse):
             first_time=min(times, default=parse_time(value.get("created_at"))),
             last_time=max(times, default=None),
         )
-        if name:
-            yield Title(speech.title_of(name), 3)
+        yield from titles(name, turns)
         yield from (Upsert(turn) for turn in turns)
 
 
@@ -82,7 +83,7 @@ def _abandoned(messages: list[dict[str, Any]]) -> set[str]:
 
 
 def _said(message: dict[str, Any]) -> str:
-    """The text blocks of the content; of an older export its `text`."""
+    """The text blocks of the content, of an older export its `text`; behind them what was pasted, where that was long."""
     content = message.get("content")
     blocks = content if isinstance(content, list) else []
     spoken = [
@@ -92,8 +93,18 @@ def _said(message: dict[str, Any]) -> str:
         and block.get("type") in ("text", "voice_note")
         and isinstance(block.get("text"), str)
     ]
-    text = "\n\n".join(part.strip() for part in spoken if part.strip()) or _text(message.get("text"))
-    return speech.cut_recall(jsonl.scrub(text)).strip()
+    text = "\n\n".join(part.strip() for part in spoken if part.strip())
+    # Here stands a line for each block of another kind.
+    text = text or _NOT_SHOWN.sub("", _text(message.get("text"))).strip()
+    whole = "\n\n".join(part for part in (text, *_pasted(message.get("attachments"))) if part)
+    return speech.cut_recall(jsonl.scrub(whole)).strip()
+
+
+def _pasted(attachments: object) -> Iterator[str]:
+    """Texts that the person pasted: the client makes nameless attachments of them. Those of files are no speech."""
+    for attachment in attachments if isinstance(attachments, list) else ():
+        if isinstance(attachment, dict) and _PASTED.fullmatch(_text(attachment.get("file_name"))):
+            yield _text(attachment.get("extracted_content")).strip()
 
 
 def _text(value: object) -> str:

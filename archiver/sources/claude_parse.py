@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 from archiver.sources import claude_speech, jsonl, speech, tools
 from archiver.sources.branches import Kind, Tree
+from archiver.sources.claude_calls import Calls
+from archiver.sources.claude_queue import Queue
 from archiver.sources.claude_speech import text_of
+from archiver.sources.claude_turns import Draft, Message
 from archiver.sources.records import RecordParse
 from archiver.transcript import (
     About,
     Event,
     Extend,
     Found,
-    Outcome,
     Progress,
     RawTurn,
     Reread,
@@ -28,44 +29,8 @@ from store.records import Role, State, parse_time
 
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "agent-name": ("agentName", 2)}
 _SUMMARY_RANK = 1
-_EDITORS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
-_ABSORBED_WITHIN = 1000
-"""A queued prompt is taken from the queue within a few ms of the tool result it is handed over with."""
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A turn being read. `uuids` are the records its blocks came from."""
-
-    key: str
-    pos: int
-    role: Role
-    kind: str
-    time: int | None
-    blocks: list[str]
-    uuids: list[str]
-    stored: bool = False
-    """An earlier parse yielded the beginning: what is here goes behind it."""
-
-
-@dataclass(slots=True)
-class _Message:
-    """Blocks of one API message, whose records are scattered over the file."""
-
-    key: str
-    exchange: int
-    draft: _Draft | None = None
-    old: list[list[Any]] = field(default_factory=list)
-    """Blocks of earlier parses as [length, digest of all, digest of the first characters]."""
-
-
-_HEAD = 8
-
-
-def _fingerprint(text: str) -> list[Any]:
-    return [len(text), speech.digest(text), speech.digest(text[:_HEAD])[:4]]
 
 
 class ClaudeParse(RecordParse):
@@ -74,11 +39,11 @@ class ClaudeParse(RecordParse):
     def __init__(self, found: Found, progress: Progress, *, final: bool) -> None:
         super().__init__(jsonl.Reader(found.path, progress, final=final), progress)
         self._path = found.path
-        self._drafts: dict[str, _Draft] = {}
-        self._outcomes: list[tuple[str, Outcome]] = []
-        self._retracted: list[str] = []
-        self._messages: dict[str, _Message] = {
-            mid: _Message(held["key"], -held["age"], old=held["blocks"])
+        self._drafts: dict[str, Draft] = {}
+        self._queue = Queue(self._old, self._drafts)
+        self._calls = Calls(self._old)
+        self._messages: dict[str, Message] = {
+            mid: Message(held["key"], -held["age"], old=held["blocks"])
             for mid, held in self._old.get("messages", {}).items()
         }
         self._tree = Tree()
@@ -86,13 +51,6 @@ class ClaudeParse(RecordParse):
         self._open: set[str] = set()
         self._old_open: set[str] = set(self._old.get("open", ()))
         self._prompts: set[str] = set(self._old.get("prompts", ()))
-        self._said: set[str] = set(self._old.get("said", ()))
-        self._queue: list[_Queued] = [_Queued(*item) for item in self._old.get("queue", ())]
-        self._removed: list[_Queued] = []
-        self._result_times: list[int] = list(self._old.get("results", ()))
-        self._calls: dict[str, tools.Call | None] = {}
-        self._old_calls: dict[str, str] = dict(self._old.get("calls", {}))
-        self._own_calls: set[str] = set()
         self._last_key: str = self._old.get("last", "")
         self._ids: Counter[str] = Counter()
         self._all_ids: set[str] = set()
@@ -121,7 +79,7 @@ class ClaudeParse(RecordParse):
             case "attachment":
                 self._attachment(record)
             case "queue-operation":
-                self._queue_operation(record)
+                self._queue.operate(record)
             case "summary":
                 self._summary(value)
             case "custom-title" | "ai-title" | "agent-name" as kind:
@@ -156,7 +114,8 @@ class ClaudeParse(RecordParse):
         above = parent or (text_of(value.get("logicalParentUuid")) or None)
         if kind is Kind.PROMPT:
             self._exchange += 1
-            self._open, self._old_open, self._old_calls = {uuid} - {""}, set(), {}
+            self._open, self._old_open = {uuid} - {""}, set()
+            self._calls.forget_old()
         elif uuid and (parent is None or anchored or (not self._resumed and parent not in self._tree)):
             self._open.add(uuid)
         if uuid:
@@ -182,8 +141,7 @@ class ClaudeParse(RecordParse):
         if self._resumed:
             raise Reread
         for draft in [draft for draft in self._drafts.values() if uuid in draft.uuids]:
-            kept = [(block, source) for block, source in zip(draft.blocks, draft.uuids, strict=True) if source != uuid]
-            draft.blocks, draft.uuids = [block for block, _ in kept], [source for _, source in kept]
+            draft.withdraw(uuid)
 
     # --- people ---
 
@@ -231,80 +189,16 @@ class ClaudeParse(RecordParse):
         time = parse_time(record.value.get("timestamp"))
         if key in self._drafts:
             return
-        self._drafts[key] = _Draft(key, record.pos, role, kind, time, [text], [uuid])
+        self._drafts[key] = Draft(key, record.pos, role, kind, time, [text], [uuid])
         self._last_key = key
         if role is not Role.USER:
             return
         self._exited = False
         if uuid:
             self._prompts.add(speech.digest(uuid))
-        self._heard(text)
+        self._queue.heard(text)
         if self._first_prompt is None and kind == "prompt":
             self._first_prompt = text
-
-    def _heard(self, text: str) -> None:
-        """The person said this in a record of their own: a queued copy of it is none of its own."""
-        told = speech.digest(text)
-        self._said.add(told)
-        for queued in [queued for queued in self._queue if queued.digest == told]:
-            self._unqueue(queued)
-
-    # --- queued prompts ---
-
-    def _queue_operation(self, record: jsonl.Record) -> None:
-        value = record.value
-        pieces = claude_speech.queued_pieces(value.get("content"))
-        text = "\n\n".join(text for _, text in pieces)
-        match value.get("operation"):
-            case "enqueue" if text:
-                key = "queued:" + speech.digest(text_of(value.get("sessionId")), text)
-                self._enqueue(record, text, pieces[0][0], key)
-            case "dequeue":
-                waiting = [queued for queued in self._queue if queued.waits]
-                if waiting:
-                    waiting[0].waits = False
-            case "remove" | "popAll" as operation:
-                self._take_back(operation, speech.digest(text) if text else None, parse_time(value.get("timestamp")))
-
-    def _enqueue(self, record: jsonl.Record, text: str, kind: str, key: str, *, attached: bool = False) -> None:
-        told = speech.digest(text)
-        held = next((queued for queued in self._queue if queued.digest == told), None)
-        if held is not None and held in self._removed:
-            self._unqueue(held)
-            held = None
-        if told in self._said or (held is not None and (held.attached or not attached)):
-            return
-        if held is not None:
-            self._unqueue(held)
-        self._queue.append(_Queued(told, key, waits=not attached, attached=attached))
-        time = parse_time(record.value.get("timestamp"))
-        uuid = text_of(record.value.get("uuid"))
-        self._drafts[key] = _Draft(
-            key, record.pos, Role.USER, "command" if kind == "command" else "steering", time, [text], [uuid]
-        )
-
-    def _take_back(self, operation: str, told: str | None, time: int | None) -> None:
-        """`remove` hands a prompt over with a tool result of the same moment, else it and `popAll` take it back."""
-        waiting = [queued for queued in self._queue if queued.waits and told in (None, queued.digest)]
-        for queued in waiting if operation == "popAll" else waiting[:1]:
-            queued.waits = False
-            if operation == "remove" and time is not None and self._handed_over(time):
-                continue
-            queued.removed = time if operation == "remove" else None
-            if queued.removed is None:
-                self._unqueue(queued)
-            else:
-                self._removed.append(queued)
-
-    def _handed_over(self, time: int) -> bool:
-        return any(abs(time - result) <= _ABSORBED_WITHIN for result in self._result_times[-8:])
-
-    def _unqueue(self, queued: _Queued) -> None:
-        self._queue.remove(queued)
-        if queued in self._removed:
-            self._removed.remove(queued)
-        if self._drafts.pop(queued.key, None) is None:
-            self._retracted.append(queued.key)
 
     def _attachment(self, record: jsonl.Record) -> None:
         value = record.value
@@ -326,7 +220,7 @@ class ClaudeParse(RecordParse):
             text = "\n\n".join(text for _, text in pieces)
             key = speech.turn_key(text_of(value.get("uuid")) or speech.digest(text), text)
             kind = "command" if attachment.get("commandMode") == "bash" else pieces[0][0]
-            self._enqueue(record, text, kind, key, attached=True)
+            self._queue.enqueue(record, text, kind, key, attached=True)
 
     # --- the assistant ---
 
@@ -340,7 +234,7 @@ class ClaudeParse(RecordParse):
         blocks = content if isinstance(content, list) else [content]
         for block in blocks:
             if isinstance(block, dict) and block.get("type") == "tool_use" and isinstance(block.get("id"), str):
-                self._tool_use(block)
+                self._calls.use(block)
         if message.get("model") == "<synthetic>" or value.get("isApiErrorMessage") is True:
             return
         mid = text_of(message.get("id")) or text_of(value.get("uuid"))
@@ -356,22 +250,14 @@ class ClaudeParse(RecordParse):
             self._first_block(record, mid, text)
             return
         draft = message.draft
-        for known in message.old:
-            if _repeats(text, known):
-                return
+        if message.held(text):
+            return
         if draft is None:
             # Its place and time stand in the archive already; only the text goes on.
-            draft = _Draft(message.key, record.pos, Role.ASSISTANT, "reply", None, [], [], stored=True)
+            draft = Draft(message.key, record.pos, Role.ASSISTANT, "reply", None, [], [], stored=True)
             message.draft = self._drafts[message.key] = draft
-        for at, block in enumerate(draft.blocks):
-            if block.startswith(text):
-                return
-            if text.startswith(block):
-                draft.blocks[at], draft.uuids[at] = text, uuid
-                return
-        message.exchange = self._exchange
-        draft.blocks.append(text)
-        draft.uuids.append(uuid)
+        if draft.take(text, uuid):
+            message.exchange = self._exchange
 
     def _first_block(self, record: jsonl.Record, mid: str, text: str) -> None:
         sidechain = record.value.get("isSidechain") is True
@@ -379,30 +265,16 @@ class ClaudeParse(RecordParse):
         self._say(record, text, Role.SUBAGENT if sidechain else Role.ASSISTANT, "answer" if sidechain else "reply")
         if mid and len(self._drafts) > before:
             self._exited = False
-            self._messages[speech.digest(mid)] = _Message(self._last_key, self._exchange, self._drafts[self._last_key])
+            self._messages[speech.digest(mid)] = Message(self._last_key, self._exchange, self._drafts[self._last_key])
 
     # --- tools ---
-
-    def _tool_use(self, block: dict[str, Any]) -> None:
-        call_id, name = block["id"], text_of(block.get("name"))
-        if name.startswith("mcp__wwt"):
-            self._own_calls.add(call_id)
-            return
-        given = block.get("input")
-        given = given if isinstance(given, dict) else {}
-        call = None
-        if name in _EDITORS:
-            call = tools.edited([text_of(given.get("file_path")) or text_of(given.get("notebook_path"))])
-        elif isinstance(given.get("command"), str):
-            call = tools.command(given["command"])
-        self._calls[call_id] = call
 
     def _tool_results(self, record: jsonl.Record, results: list[dict[str, Any]], pieces: list[tuple[str, str]]) -> None:
         value = record.value
         anchored = self._link(value, Kind.STEP)
         time = parse_time(value.get("timestamp"))
         if time is not None:
-            self._settle_removed(time)
+            self._queue.result_at(time)
         if value.get("isSidechain") is True:
             return
         steering = [text for _, text in pieces]
@@ -412,46 +284,12 @@ class ClaudeParse(RecordParse):
             if rejected:
                 said = claude_speech.USER_SAID.search(output)
                 steering += [text for _, text in claude_speech.pieces([said[1]])] if said else []
-            else:
-                self._tool_result(record, result, output, anchored=anchored)
+            elif self._calls.finish(record, result, output, self._last_key):
+                self._error(record, text_of(result.get("tool_use_id")), output, anchored=anchored)
         steering = list(dict.fromkeys(text for text in steering if text))
         if steering:
             self._require(anchored)
             self._say(record, "\n\n".join(steering), Role.USER, "steering")
-
-    def _settle_removed(self, time: int) -> None:
-        self._result_times.append(time)
-        if any(abs(time - moment) <= _ABSORBED_WITHIN for moment in self._old.get("removed", ())):
-            raise Reread
-        self._removed = [queued for queued in self._removed if abs(time - (queued.removed or 0)) > _ABSORBED_WITHIN]
-
-    def _tool_result(self, record: jsonl.Record, result: dict[str, Any], output: str, *, anchored: bool) -> None:
-        call_id = text_of(result.get("tool_use_id"))
-        details = record.value.get("toolUseResult")
-        earlier = self._old_calls.pop(speech.digest(call_id), None)
-        if call_id in self._own_calls or earlier == "own":
-            self._own_calls.discard(call_id)
-            return
-        if earlier is not None and call_id not in self._calls:
-            # What the call was stands in bytes read before; for an edit, the result repeats the path.
-            if earlier != "files" or not isinstance(details, dict) or not text_of(details.get("filePath")):
-                raise Reread
-            self._calls[call_id] = tools.edited([details["filePath"]])
-        failed = result.get("is_error") is True
-        call = self._calls.pop(call_id, None)
-        if call is not None and not _is_unsettled(details):
-            ok = tools.verdict(call, failed=failed, output=output)
-            if ok is not None:
-                self._prove(record, call_id, call, ok=ok)
-        if failed and not claude_speech.NOT_AN_ERROR.match(output):
-            self._error(record, call_id, output, anchored=anchored)
-
-    def _prove(self, record: jsonl.Record, call_id: str, call: tools.Call, *, ok: bool) -> None:
-        time = parse_time(record.value.get("timestamp"))
-        uuid = text_of(record.value.get("uuid"))
-        for kind in call.kinds:
-            key = speech.plain_id(call_id) + ("" if kind == call.kinds[0] else f":{kind}")
-            self._outcomes.append((uuid, Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), time)))
 
     def _error(self, record: jsonl.Record, call_id: str, output: str, *, anchored: bool) -> None:
         text = tools.error_text(re.sub(r"</?tool_use_error>", "", claude_speech.stripped(output)))
@@ -461,7 +299,7 @@ class ClaudeParse(RecordParse):
         uuid = text_of(record.value.get("uuid"))
         key = speech.turn_key(call_id or uuid, text) + ":error"
         time = parse_time(record.value.get("timestamp"))
-        self._drafts.setdefault(key, _Draft(key, record.pos, Role.TOOL, "error", time, [text], [uuid]))
+        self._drafts.setdefault(key, Draft(key, record.pos, Role.TOOL, "error", time, [text], [uuid]))
 
     # --- titles ---
 
@@ -485,25 +323,18 @@ class ClaudeParse(RecordParse):
         about = self._about()
         if about is None:
             return {}, self._loose_titles()
-        for queued in list(self._removed):
-            queued.waits = False
-            self._drafts.pop(queued.key, None)
-            if queued.key in self._old_queue_keys():
-                self._retracted.append(queued.key)
+        self._queue.settle()
         drafts = sorted((draft for draft in self._drafts.values() if draft.blocks), key=lambda draft: draft.pos)
         if about.is_subagent:
             drafts = [draft for draft in drafts if draft.role is not Role.TOOL]
         if about.is_subagent and not self._resumed and _is_warm_up(drafts):
             return {"own": True}, []
-        events: list[Event] = [Retract(key) for key in self._retracted]
+        events: list[Event] = [Retract(key) for key in self._queue.retracted]
         events += [self._turn(draft, about) for draft in drafts]
-        events += [outcome for uuid, outcome in self._outcomes if not self._is_abandoned(uuid)]
+        events += [outcome for uuid, outcome in self._calls.outcomes if not self._is_abandoned(uuid)]
         if not events and not self._resumed:
             return {}, self._loose_titles()
         return self._state(about), [about, *self._own_titles(about), *events]
-
-    def _old_queue_keys(self) -> set[str]:
-        return {item[1] for item in self._old.get("queue", ())}
 
     def _is_own(self) -> bool:
         """Whether wwt itself ran this session: its words are ours, not the user's."""
@@ -548,7 +379,7 @@ class ClaudeParse(RecordParse):
             self._latest,
         )
 
-    def _turn(self, draft: _Draft, about: About) -> Event:
+    def _turn(self, draft: Draft, about: About) -> Event:
         text = "\n\n".join(draft.blocks)
         if draft.stored:
             return Extend(draft.key, text)
@@ -568,7 +399,7 @@ class ClaudeParse(RecordParse):
             if about.parent:
                 ours.discard(about.parent)
             if self._first_prompt and not self._old.get("titled"):
-                titles.append(Title(speech.title_of(self._first_prompt), 0))
+                titles.append(Title(claude_speech.topic(self._first_prompt), 0))
             titles += [self._resolved(title) for session, title in self._titles if session is None or session in ours]
         return titles
 
@@ -582,21 +413,15 @@ class ClaudeParse(RecordParse):
 
     def _state(self, about: About) -> dict[str, Any]:
         """What the next parse needs: ids, digests, numbers and flags."""
-        calls = self._old_calls | {speech.digest(call_id): "own" for call_id in self._own_calls}
-        calls |= {speech.digest(call_id): call.kinds[0] for call_id, call in self._calls.items() if call is not None}
         return {
             "open": sorted(self._old_open | {speech.digest(uuid) for uuid in self._open}),
             "messages": {
-                mid: _saved(message, self._exchange)
+                mid: message.saved(self._exchange)
                 for mid, message in self._messages.items()
                 if self._exchange - message.exchange < 2
             },
             "prompts": sorted(self._prompts),
-            "said": sorted(self._said),
-            "queue": [queued.saved() for queued in self._queue if queued not in self._removed],
-            "removed": [queued.removed for queued in self._removed if queued.removed is not None],
-            "results": self._result_times[-8:],
-            "calls": calls,
+            "calls": self._calls.state(),
             "last": self._last_key,
             "first": self._first,
             "latest": self._latest,
@@ -605,45 +430,9 @@ class ClaudeParse(RecordParse):
             "id": about.external_id,
             "parent": about.parent,
             "sub": about.is_subagent,
-        }
+        } | self._queue.state()
 
 
-@dataclass(slots=True)
-class _Queued:
-    """A prompt typed while the agent was busy. `waits`: still in the agent's queue, as far as the records say."""
-
-    digest: str
-    key: str
-    waits: bool = True
-    attached: bool = False
-    removed: int | None = None
-
-    def saved(self) -> list[Any]:
-        return [self.digest, self.key, self.waits, self.attached]
-
-
-def _saved(message: _Message, exchange: int) -> dict[str, Any]:
-    new = [_fingerprint(block) for block in message.draft.blocks] if message.draft else []
-    return {"key": message.key, "age": exchange - message.exchange, "blocks": message.old + new}
-
-
-def _repeats(text: str, known: list[Any]) -> bool:
-    """Whether `text` is a block that an earlier parse held. Reread where digests can't tell."""
-    length, whole, head = known
-    if len(text) >= length and speech.digest(text[:length]) == whole:
-        if len(text) == length:
-            return True
-        raise Reread
-    if len(text) < length and (len(text) < _HEAD or speech.digest(text[:_HEAD])[:4] == head):
-        raise Reread
-    return False
-
-
-def _is_unsettled(details: object) -> bool:
-    """Whether the command was still running, or was stopped, when the record was written."""
-    return isinstance(details, dict) and (details.get("interrupted") is True or bool(details.get("backgroundTaskId")))
-
-
-def _is_warm_up(drafts: list[_Draft]) -> bool:
+def _is_warm_up(drafts: list[Draft]) -> bool:
     """The client's own warm-up request, which nobody asked for."""
     return bool(drafts) and drafts[0].blocks == ["Warmup"]

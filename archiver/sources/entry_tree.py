@@ -5,16 +5,22 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
-
-import orjson
 
 from archiver.sources import jsonl, speech, tools
 from archiver.sources.branches import Kind
+from archiver.sources.entry_records import (
+    HeaderOf,
+    ancestors,
+    id_in,
+    is_call,
+    is_nameless,
+    moment,
+    named_parent,
+    text_of,
+    texts_of,
+)
 from archiver.sources.records import RecordParse, Records
 from archiver.transcript import About, Event, Found, Outcome, Progress, RawTurn, Reread, Title, Upsert
 from store.records import Role, State, Status, parse_time
@@ -22,14 +28,7 @@ from store.records import Role, State, Status, parse_time
 _EDITORS = ("edit", "write", "edit_file", "write_file", "multi_edit", "apply_patch")
 _PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$")
 _OWN_TOOL = re.compile(r"(?:mcp_+)?wwt(?:_|\.|\Z)")
-_UUID_AT_END = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.jsonl.*)?\Z", re.I)
 _SLASH = re.compile(r"\A/[\w:-]+(?:\s+|\Z)")
-_HEAD = 64 << 10
-_GENERATIONS = 20
-"""How far up a chain of forks is followed."""
-
-HeaderOf = Callable[[str], dict[str, Any] | None]
-"""The header of the session that a header names as its parent, if it can be had."""
 
 
 class Branches(Protocol):
@@ -48,7 +47,9 @@ class Branches(Protocol):
 
 
 @dataclass(slots=True)
-class _Draft:
+class Draft:
+    """A turn that waits for the last entry, which shows its state."""
+
     turn: RawTurn
     entry: str
 
@@ -75,7 +76,7 @@ class EntryParse(RecordParse):
         super().__init__(records, progress)
         self._found, self._stem = found, stem
         self._branches, self._header_of = branches, header_of
-        self._drafts: dict[str, _Draft] = {}
+        self._drafts: dict[str, Draft] = {}
         self._outcomes: list[tuple[str, Outcome]] = []
         self._times_said: Counter[str] = Counter(self._old.get("times", {}))
         self._calls: dict[str, tools.Call | None] = {}
@@ -103,6 +104,10 @@ class EntryParse(RecordParse):
     @abstractmethod
     def _answered(self, raw: str, message: dict[str, Any]) -> str:
         """What the agent said to the person."""
+
+    def _is_told(self, draft: Draft) -> bool:
+        """Whether a turn is told here, also if another session holds it."""
+        return True
 
     def _named(self, native: str) -> str:
         """The session's id: what its header says."""
@@ -205,7 +210,7 @@ class EntryParse(RecordParse):
         key = self._key("" if self._nameless else entry, role, text, time)
         if entry and key in self._drafts:
             return
-        self._drafts[key] = _Draft(RawTurn(key, record.pos, role, kind, text, time), entry)
+        self._drafts[key] = Draft(RawTurn(key, record.pos, role, kind, text, time), entry)
         self._last_key = key
 
     def _key(self, native: str, role: str, text: str, time: int | None) -> str:
@@ -263,7 +268,7 @@ class EntryParse(RecordParse):
             self._require(anchored)
             entry, time = text_of(record.value.get("id")), moment(record.value)
             key = self._key(call_id or entry, "tool", text, time) + ":error"
-            self._drafts.setdefault(key, _Draft(RawTurn(key, record.pos, Role.TOOL, "error", text, time), entry))
+            self._drafts.setdefault(key, Draft(RawTurn(key, record.pos, Role.TOOL, "error", text, time), entry))
 
     def _prove(self, record: jsonl.Record, message: dict[str, Any], call_id: str, output: str) -> None:
         call = self._calls.pop(call_id, None)
@@ -286,7 +291,7 @@ class EntryParse(RecordParse):
     def _told(self) -> tuple[dict[str, Any], list[Event]]:
         if self._old.get("own") or (self._cwd is not None and speech.is_own(self._cwd)):
             return {"own": True}, []
-        drafts = sorted(self._drafts.values(), key=lambda draft: draft.turn.pos)
+        drafts = sorted(filter(self._is_told, self._drafts.values()), key=lambda draft: draft.turn.pos)
         if self._is_subagent:
             drafts = [draft for draft in drafts if draft.turn.role is not Role.TOOL]
         events: list[Event] = [Upsert(self._turn(draft)) for draft in drafts]
@@ -313,7 +318,7 @@ class EntryParse(RecordParse):
         first = [Title(speech.title_of(self._first_prompt), 0)] if self._first_prompt and is_first else []
         return first + self._titles
 
-    def _turn(self, draft: _Draft) -> RawTurn:
+    def _turn(self, draft: Draft) -> RawTurn:
         state = State.ABANDONED if self._is_abandoned(draft.entry) else State.LIVE
         turn = replace(draft.turn, state=state)
         if not self._is_subagent:
@@ -340,111 +345,3 @@ class EntryParse(RecordParse):
             "latest": self._latest,
             "titled": bool(self._old.get("titled")) or self._first_prompt is not None,
         }
-
-
-def text_of(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def texts_of(content: object) -> Iterator[str]:
-    for block in content if isinstance(content, list) else [content]:
-        if isinstance(block, str):
-            yield jsonl.scrub(block)
-        elif isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str):
-            yield jsonl.scrub(block["text"])
-
-
-def moment(value: dict[str, Any]) -> int | None:
-    time = parse_time(value.get("timestamp"))
-    return parse_time(value["message"].get("timestamp")) if time is None else time
-
-
-def is_call(block: object) -> bool:
-    return (
-        isinstance(block, dict) and block.get("type") in ("toolCall", "tool_use") and isinstance(block.get("id"), str)
-    )
-
-
-def is_nameless(header: dict[str, Any]) -> bool:
-    """Whether the session began in the first version of the format, whose entries had no ids.
-
-    A newer program gives them some when it opens such a file; the header goes on naming a model, as only the first did.
-    """
-    return "modelId" in header and "thinkingLevel" in header
-
-
-def named_parent(header: dict[str, Any]) -> str:
-    """What a header calls the session it was forked from: its file, or its id; empty if it was not."""
-    return text_of(header.get("parentSession")) or text_of(header.get("branchedFrom"))
-
-
-def id_in(named: str) -> str:
-    """The session's id in what a header calls it."""
-    at_end = _UUID_AT_END.search(named)
-    return at_end[1] if at_end else named.replace("\\", "/").rpartition("/")[2].partition(".jsonl")[0]
-
-
-def ancestors(header: dict[str, Any], header_of: HeaderOf) -> Iterator[tuple[str, int | None]]:
-    """The sessions above a forked one, nearest first, each with the time it began, as far as they can be found."""
-    for _ in range(_GENERATIONS):
-        named = named_parent(header)
-        if not named:
-            return
-        above = header_of(named) or {}
-        yield speech.plain_id(id_in(named)), parse_time(above.get("timestamp"))
-        header = above
-
-
-def header_beside(folders: Iterable[Path], named: str) -> dict[str, Any] | None:
-    """The header of the session that a header names, from a file in these folders. Where else it says to look is not heeded."""
-    name = named.replace("\\", "/").rpartition("/")[2]
-    beginning = name if ".jsonl" in name else f"{name}.jsonl"
-    for folder in folders:
-        with suppress(OSError, EOFError):
-            paths = sorted(path for path in folder.iterdir() if path.name.startswith(beginning))
-            for path in paths:
-                if header := header_in(_first_lines(path)):
-                    return header
-    return None
-
-
-def _first_lines(path: Path) -> list[bytes]:
-    with jsonl.open_stream(path) as stream:
-        return stream.read(_HEAD).split(b"\n")
-
-
-def header_in(lines: Iterable[bytes]) -> dict[str, Any] | None:
-    """The first record that is a session's header."""
-    return next((value for value in objects(lines) if is_header(value)), None)
-
-
-def objects(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The records among the lines; what is none is passed over."""
-    for line in lines:
-        try:
-            value = orjson.loads(line.strip(b"\x00 \t\r"))
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(value, dict):
-            yield value
-
-
-def is_header(value: dict[str, Any]) -> bool:
-    return value.get("type") == "session" and isinstance(value.get("id"), str)
-
-
-def is_family(head: bytes) -> bool:
-    """Whether the first record that says anything is one of this format."""
-    verdicts = (_looks_like(value) for value in objects(head.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
-    return next((verdict for verdict in verdicts if verdict is not None), False)
-
-
-def _looks_like(value: dict[str, Any]) -> bool | None:
-    if is_header(value):
-        return True
-    if any(key in value for key in ("sessionId", "parentUuid", "payload", "projectHash")):
-        return False
-    message = value.get("message")
-    if value.get("type") == "message" and isinstance(message, dict):
-        return text_of(message.get("role")) != "" and ("id" in value or "timestamp" in value)
-    return None

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from unicodedata import normalize
 
+from archiver.moments import written_moment
 from archiver.sources.markdown import Line, MarkdownParse, lines_of
 from archiver.transcript import Found, Parse, Progress, Resume, Source
-from store.records import Role, parse_time
+from store.records import Role
 
 AGENT = "markdown"
 
@@ -20,10 +22,10 @@ _ASSISTANTS = (
 _HEADING = re.compile(r"(?P<level>#{1,5})\s+(?P<text>.*?)\s*#*\s*")
 _SPEAKER = re.compile(
     rf"[^\w#]{{0,4}}\s*(?:\*\*)?(?:(?P<user>{_USERS})|(?P<assistant>{_ASSISTANTS}))(?:\*\*)?\s*:?(?:\*\*)?"
-    r"(?:\s*[(\[—–-]\s*(?P<about>[^)\]]*)[)\]]?)?",
+    r"(?:\s*[(\[—–-]\s*(?P<about>(?:\([^()]{0,20}\)|[^)\]])*)[)\]]?)?",
     re.I,
 )
-_DAY = re.compile(r".*?(?P<day>\d{4}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d)?))?.*")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d|\d{4}년 ?\d")
 
 
 class Headings(Source):
@@ -42,8 +44,11 @@ SOURCE = Headings()
 
 
 def _level(lines: Iterable[str]) -> int:
-    """How many `#` the speakers' headings have; 0 if the text is no conversation: a person asks first and is answered, and
-    no other heading stands at that level."""
+    """How many `#` the speakers' headings have; 0 if the text is no conversation.
+
+    A person asks first and is answered. Other headings at that level, which an answer may have, are only borne with where
+    the person speaks again.
+    """
     order: list[tuple[int, Role | None]] = []
     fenced = False
     for line in lines:
@@ -57,11 +62,14 @@ def _level(lines: Iterable[str]) -> int:
     turns = [role for level, role in order if level == first[0]]
     while turns and turns[0] is None and first[0] == 1:
         turns.pop(0)  # the title
-    return first[0] if turns[:2] == [Role.USER, Role.ASSISTANT] and None not in turns[:6] else 0
+    spoken = [role for role in turns if role is not None]
+    plain = turns[:2] == [Role.USER, Role.ASSISTANT] and None not in turns[:6]
+    mixed = turns[:1] == [Role.USER] and spoken[:3] == [Role.USER, Role.ASSISTANT, Role.USER]
+    return first[0] if plain or mixed else 0
 
 
 def _role(heading: str) -> Role | None:
-    found = _SPEAKER.fullmatch(heading)
+    found = _SPEAKER.fullmatch(normalize("NFC", heading))
     if found is None:
         return None
     return Role.USER if found["user"] else Role.ASSISTANT
@@ -77,16 +85,16 @@ class _HeadingsParse(MarkdownParse):
         role = _role(heading["text"]) if heading else None
         if heading and role and self._level in (0, level):
             self._level = level
-            about = _SPEAKER.fullmatch(heading["text"])
-            self.say(role, line.pos, time=_moment((about and about["about"]) or "") or self._day)
-        elif heading and (day := _DAY.fullmatch(heading["text"])) and (level < self._level or self.speaker is None):
-            self._day = _moment(day[0])
+            about = _SPEAKER.fullmatch(normalize("NFC", heading["text"]))
+            self.say(role, line.pos, time=written_moment((about and about["about"]) or "") or self._day)
+        elif heading and _is_day(heading["text"]) and (level < self._level or self.speaker is None):
+            self._day = written_moment(heading["text"])
         elif heading and self.speaker is None:
             self._title = self._title or heading["text"]
         elif line.text.strip() != "---" or line.fenced:
             self.add(line.text)
 
 
-def _moment(text: str) -> int | None:
-    found = _DAY.fullmatch(text)
-    return parse_time(f"{found['day']}T{found['time'] or '00:00'}") if found else None
+def _is_day(heading: str) -> bool:
+    # Numbers with dots between them may well be a version.
+    return _DAY.search(heading) is not None or written_moment(heading, alone=True) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -12,9 +13,9 @@ from urllib.parse import quote, unquote
 from archiver.sources import hermes_parse, jsonl
 from archiver.sources.hermes_parse import HermesParse, Message
 from archiver.sources.json_array import Elements
-from archiver.sources.sqlite import Database, is_database, open_read_only
-from archiver.transcript import Found, Parse, Progress, Resume, Source, Unreadable
-from store.records import parse_time
+from archiver.sources.sqlite import Database, is_busy, is_database, open_read_only
+from archiver.transcript import Found, Parse, Progress, Source, Unreadable
+from store.records import Status, parse_time
 
 AGENT = "hermes"
 DATABASE = "state.db"
@@ -32,6 +33,8 @@ _WANTED_SESSION = (
     "git_branch",
     "title",
     "message_count",
+    "source",
+    "model_config",
 )
 _WANTED_MESSAGE = (
     "id",
@@ -43,13 +46,15 @@ _WANTED_MESSAGE = (
     "timestamp",
     "active",
     "compacted",
+    "display_kind",
 )
+_GENERATIONS = 20
+"""How far up a chain of sessions that go on from each other is followed."""
 
 
 class Hermes(Source):
     agent = AGENT
-    parser_version = 1
-    resume = Resume.NEVER
+    parser_version = 2
 
     def roots(self) -> list[Path]:
         """`$HERMES_HOME`, else `~/.hermes`."""
@@ -61,8 +66,11 @@ class Hermes(Source):
             database = folder / DATABASE
             try:
                 held = list(_sessions(database)) if database.is_file() else []
-            except OSError:  # told when it is read
-                held = [Found(self.agent, database)]
+            except OSError as error:
+                yield Found(self.agent, database)  # reading it tells why
+                if is_busy(error):
+                    continue
+                held = []
             yield from held
             known = {one.member for one in held}
             for path in _children(folder / "sessions"):
@@ -78,7 +86,9 @@ class Hermes(Source):
         if _META.match(text.partition(b"\n")[0]):
             return Found(self.agent, path)
         own = text.startswith(b"{") and b'"session_id"' in text and _HEAD_KEYS.search(text)
-        return Found(self.agent, path) if own and b'"messages"' in text else None
+        # A prompt and tools of any length stand before the messages.
+        is_session = own and (b'"messages"' in text or _SESSION_FILE.fullmatch(path.name))
+        return Found(self.agent, path) if is_session else None
 
     def members(self, found: Found) -> Iterable[Found]:
         with found.path.open("rb") as file:
@@ -88,7 +98,10 @@ class Hermes(Source):
 
     def parse(self, found: Found, progress: Progress, *, final: bool) -> Parse:
         if found.member:
-            return HermesParse(_stored(found))
+            return HermesParse(_stored(found), progress)
+        if found.path.name == DATABASE:
+            list(_sessions(found.path))  # the reason why it could not be asked, if there still is one
+            return HermesParse(())
         return HermesParse(_lines(found.path) if found.path.suffix == ".jsonl" else _document(found.path))
 
 
@@ -126,7 +139,14 @@ def _sessions(path: Path) -> Iterator[Found]:
             moments = [parse_time(row[name]) or 0 for name in ("time", "ended_at", "started_at")]
             # Undoing a message changes how many count, but not how many rows there are.
             size = int(row["n"]) + (_number(row["message_count"]) << 20) + (bool(row["ended_at"]) << 60)
-            yield Found(AGENT, path, member=quote(str(row["id"]), safe=" "), stamp=(size, max(moments) * 1_000_000))
+            yield Found(
+                AGENT,
+                path,
+                "archived" if row["ended_at"] else "live",
+                Status.ENDED if row["ended_at"] else Status.ACTIVE,
+                member=quote(str(row["id"]), safe=" "),
+                stamp=(size, max(moments) * 1_000_000),
+            )
 
 
 def _number(value: object) -> int:
@@ -145,27 +165,61 @@ def _stored(found: Found) -> Iterator[hermes_parse.About | Message | Unreadable]
         for row in db.rows(
             f"SELECT {_chosen(db, 'sessions', _WANTED_SESSION)} FROM sessions s WHERE s.id = ?", (native,)
         ):
-            yield hermes_parse.About(
-                native,
-                cwd=_text(row["cwd"]),
-                branch=_text(row["git_branch"]),
-                title=_text(row["title"]),
-                parent=_text(row["parent_session_id"]),
-                ended=row["ended_at"] is not None,
-                times=(parse_time(row["started_at"]), parse_time(row["ended_at"])),
-            )
-        chosen = _chosen(db, "messages", _WANTED_MESSAGE)
-        for row in db.rows(f"SELECT {chosen} FROM messages s WHERE s.session_id = ? ORDER BY s.id", (native,)):
-            undone = row["active"] == 0 and not row["compacted"]
-            yield Message(
-                _text(row["role"]) or "",
-                row["content"],
-                parse_time(row["timestamp"]),
-                row["tool_calls"],
-                _text(row["tool_call_id"]) or "",
-                _text(row["tool_name"]) or "",
-                undone=undone,
-            )
+            told = _about(native, row)
+            yield told
+            if not told.is_subagent and _begins_before(db, native, row["started_at"]):
+                for above in _above(db, told.parent):
+                    yield from (replace(message, above=above) for message in _messages(db, above))
+        yield from _messages(db, native)
+
+
+def _about(native: str, row: Any) -> hermes_parse.About:
+    config = hermes_parse.json_of(row["model_config"])
+    config = config if isinstance(config, dict) else {}
+    return hermes_parse.About(
+        native,
+        cwd=_text(row["cwd"]),
+        branch=_text(row["git_branch"]),
+        title=_text(row["title"]),
+        parent=_text(row["parent_session_id"]),
+        is_subagent=row["source"] == "subagent" or bool(config.get("_delegate_from")),
+        is_branch=bool(config.get("_branched_from")),
+        times=(parse_time(row["started_at"]), parse_time(row["ended_at"])),
+    )
+
+
+def _messages(db: Database, native: str) -> Iterator[Message]:
+    chosen = _chosen(db, "messages", _WANTED_MESSAGE)
+    for row in db.rows(f"SELECT {chosen} FROM messages s WHERE s.session_id = ? ORDER BY s.id", (native,)):
+        yield Message(
+            _text(row["role"]) or "",
+            row["content"],
+            parse_time(row["timestamp"]),
+            row["tool_calls"],
+            _text(row["tool_call_id"]) or "",
+            _text(row["tool_name"]) or "",
+            undone=row["active"] == 0 and not row["compacted"],
+            shown_as=_text(row["display_kind"]) or "",
+        )
+
+
+def _begins_before(db: Database, native: str, started: object) -> bool:
+    """Whether the session holds messages older than itself: it was made from another, and took them over."""
+    if "timestamp" not in db.columns("messages"):
+        return False
+    sql = "SELECT 1 FROM messages WHERE session_id = ? AND timestamp < ? LIMIT 1"
+    return next(db.rows(sql, (native, started)), None) is not None
+
+
+def _above(db: Database, parent: str | None) -> list[str]:
+    """The sessions that one goes on from, the oldest first."""
+    chain: list[str] = []
+    while parent and parent not in chain and len(chain) < _GENERATIONS:
+        chain.append(parent)
+        sql = "SELECT parent_session_id AS id FROM sessions WHERE id = ?"
+        row = next(db.rows(sql, (parent,)), None)
+        parent = _text(row["id"]) if row is not None else None
+    return chain[::-1]
 
 
 # --- files ---

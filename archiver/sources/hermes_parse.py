@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -11,37 +12,43 @@ from typing import Any
 import orjson
 
 from archiver import transcript
-from archiver.sources import jsonl, speech, tools
-from archiver.transcript import Event, Outcome, Progress, RawTurn, Title, Unreadable, Upsert
+from archiver.sources import hermes_speech, jsonl, speech, tools
+from archiver.transcript import Event, Outcome, Progress, RawTurn, Reread, Title, Unreadable, Upsert
 from store.records import Role, State
 
-_COMPACTED = re.compile(r"\A\s*\[CONTEXT COMPACTION\b")
-_SKILL = re.compile(r"\A\s*\[SYSTEM: The user has invoked the \"")
-_ALONGSIDE = "The user has provided the following instruction alongside the skill invocation:"
-_REVIEW = re.compile(r"\A\s*Review the conversation above and\b")
-_SYSTEM = re.compile(r"\A\s*\[(?:SYSTEM|System)\b[^\]]*\]")
 _OWN_TOOL = re.compile(r"(?:mcp_+)?wwt(?:_|\.|\Z)")
 _SHELLS = ("terminal", "shell", "bash", "execute_command", "run_command", "exec")
 _EDITORS = ("write_file", "patch", "edit_file", "str_replace", "apply_patch")
+_STRUCTURED = "\x00json:"
+"""Stands before content that is no text, in the database."""
 _LONGEST_JSON = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A session as its row or its file's head tells of it. `times` are UTC ms."""
+    """A session as its row or its file's head tells of it. `times` are UTC ms.
+
+    is_branch: a person took its parent's talk another way, so it holds all that was said until then.
+    """
 
     session: str
     cwd: str | None = None
     branch: str | None = None
     title: str | None = None
     parent: str | None = None
-    ended: bool = False
+    is_subagent: bool = False
+    is_branch: bool = False
     times: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """As stored: `content` is text, JSON text of parts, or parts. `undone`: taken back by the user."""
+    """As stored: `content` is text, JSON text of parts, or parts.
+
+    undone: taken back by the user.
+    shown_as: how Hermes shows it, where that is not as its role says.
+    above: the session it was said in, if this one began with what that one said.
+    """
 
     role: str
     content: object
@@ -51,21 +58,33 @@ class Message:
     tool: str = ""
     undone: bool = False
     failed: bool = False
+    shown_as: str = ""
+    above: str = ""
 
 
 class HermesParse:
-    """Messages have no ids that all places agree on, so a turn is known by its words and how often they were said before."""
+    """Messages have no ids that all places agree on, so a turn is known by its words and how often they were said before.
 
-    def __init__(self, items: Iterable[About | Message | Unreadable]) -> None:
+    A message of the same words and the same moment is a copy. Compressing a session writes its last messages once more, in it or
+    in the one that goes on from it, where they are not told again; a branch shares what it took over.
+    """
+
+    def __init__(self, items: Iterable[About | Message | Unreadable], progress: Progress | None = None) -> None:
+        """`progress`: how many messages were told before, where that is to be gone on from. They are read, and not told again."""
         self.progress = Progress()
         self.bytes_read = 0
         self._items = items
+        self._old = progress
         self._about = About("")
         self._session = ""
-        self._told = False
+        self._told = self._headed = False
         self._pos = 0
         self._last_key = ""
+        self._reviewing = False
         self._times_said: Counter[str] = Counter()
+        self._keys: dict[tuple[str, str, int], str] = {}
+        self._said: dict[str, int] = {}
+        self._seen = hashlib.sha256()
         self._calls: dict[str, tools.Call | None] = {}
         self._own: set[str] = set()
 
@@ -77,82 +96,154 @@ class HermesParse:
                 self._about, self._session = item, speech.plain_id(item.session)
                 if item.cwd is not None and speech.is_own(item.cwd):
                     return
+            elif item.above:
+                self._replay(item)
             else:
-                self._pos += 1
-                yield from self._take(item)
+                yield from self._next(item)
+        if self._pos < self._known:
+            raise Reread
+        if self._old is not None:
+            self.progress = Progress(self._pos, 0, {"seen": self._seen.hexdigest()[:16]})
+
+    @property
+    def _known(self) -> int:
+        return self._old.offset if self._old is not None else 0
+
+    def _next(self, message: Message) -> Iterator[Event]:
+        self._pos += 1
+        self._seen.update(
+            repr((message.role, message.content, message.tool_calls, message.undone)).encode("utf-8", "replace")
+        )
+        if self._pos > self._known:
+            yield from self._take(message)
+            return
+        self._replay(message)
+        if self._old is not None and self._pos == self._known:
+            self._headed = False
+            if self._old.state.get("seen") != self._seen.hexdigest()[:16]:
+                raise Reread  # what was told is there no more as it was
+
+    def _replay(self, message: Message) -> None:
+        for _ in self._take(message):
+            pass
 
     def _take(self, message: Message) -> Iterator[Event]:
         if isinstance(message.content, str | bytes):
             self.bytes_read += len(message.content)
         if message.role == "user":
-            text = _asked(_text_of(message.content))
-            yield from self._say(message, Role.USER, "command" if text.startswith("/") else "prompt", text)
+            yield from self._asked(message)
         elif message.role == "assistant":
-            yield from self._say(message, Role.ASSISTANT, "reply", _answered(_text_of(message.content)))
+            is_said = not self._reviewing and message.shown_as not in ("hidden", "failed_turn")
+            text = hermes_speech.answered(_text_of(message.content)) if is_said else ""
+            yield from self._say(message, Role.ASSISTANT, "reply", text)
             self._remember_calls(message.tool_calls)
         elif message.role == "tool":
             yield from self._result(message)
 
+    def _asked(self, message: Message) -> Iterator[Event]:
+        text, steering = hermes_speech.steered(_text_of(message.content))
+        for one in steering:
+            yield from self._say(message, Role.USER, "steering", one)
+        self._reviewing = hermes_speech.is_review(text)
+        if message.shown_as not in ("", "steer"):
+            return
+        text = hermes_speech.asked(text)
+        kind = "steering" if message.shown_as else "command" if text.startswith("/") else "prompt"
+        yield from self._say(message, Role.USER, kind, text)
+
     def _say(self, message: Message, role: Role, kind: str, text: str) -> Iterator[Event]:
-        if not text:
+        key = self._key(message, role, text) if text else ""
+        # Of copies the first says where it was said, and the last whether it was taken back.
+        if not key or not self._is_of_here(message, key) or (key in self._said and not message.undone):
             return
         yield from self._head()
-        self._last_key = self._key(role, text)
+        pos = self._said.setdefault(key, self._pos)
+        self._last_key = key
+        if self._about.is_subagent:
+            role, kind = Role.SUBAGENT, "answer" if role is Role.ASSISTANT else "task"
         state = State.ABANDONED if message.undone else State.LIVE
-        yield Upsert(RawTurn(self._last_key, self._pos, role, kind, text, message.time, state))
+        yield Upsert(RawTurn(key, pos, role, kind, text, message.time, state))
         if message.time is not None:
             yield transcript.About(self._session, first_time=message.time, last_time=message.time)
         if kind == "prompt":
             yield Title(speech.title_of(text), 0)
 
+    def _is_of_here(self, message: Message, key: str) -> bool:
+        return not message.above and (self._about.is_branch or key.startswith(f"{self._session}/"))
+
     def _head(self) -> Iterator[Event]:
         """Once, before the first words."""
-        if self._told:
+        if self._headed:
             return
-        self._told = True
+        self._told = self._headed = True
         about = self._about
         parent = speech.plain_id(about.parent) if about.parent and about.parent != about.session else None
         first, last = about.times
         yield transcript.About(
-            self._session, about.cwd, about.branch, parent, ended=about.ended, first_time=first, last_time=last
+            self._session,
+            about.cwd,
+            about.branch,
+            parent,
+            is_subagent=about.is_subagent,
+            first_time=first,
+            last_time=last,
         )
-        if about.title:
+        if about.title and not about.is_subagent:
             yield Title(speech.title_of(jsonl.scrub(about.title)), 3)
 
-    def _key(self, role: str, text: str) -> str:
-        told = speech.digest(self._session, role, text)
+    def _key(self, message: Message, role: str, text: str) -> str:
+        """That of the first message of these words and this moment, in whichever session it was."""
+        session = speech.plain_id(message.above) or self._session
+        told = speech.digest(session, role, text)
+        said = (role, speech.digest(text), message.time) if message.time is not None else None
+        if said is not None and said in self._keys:
+            return self._keys[said]
         self._times_said[told] += 1
-        return f"{self._session}/{told}.{self._times_said[told]}"
+        key = f"{session}/{told}.{self._times_said[told]}"
+        if said is not None:
+            self._keys[said] = key
+        return key
 
     # --- tools ---
 
     def _remember_calls(self, calls: object) -> None:
-        calls = _json(calls)
+        calls = json_of(calls)
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, dict) else None
             native = call.get("id") or call.get("call_id") if isinstance(call, dict) else None
             if isinstance(function, dict) and isinstance(native, str):
                 name = function.get("name")
                 name = name if isinstance(name, str) else ""
-                given = _json(function.get("arguments"))
+                given = json_of(function.get("arguments"))
                 self._calls[native] = _proving(name, given if isinstance(given, dict) else {})
                 if _OWN_TOOL.match(name):
                     self._own.add(native)
 
     def _result(self, message: Message) -> Iterator[Event]:
+        text, steering = hermes_speech.steered(_text_of(message.content))
+        yield from self._proved(message, text)
+        for one in steering:
+            yield from self._say(message, Role.USER, "steering", one)
+
+    def _proved(self, message: Message, text: str) -> Iterator[Event]:
         call = self._calls.pop(message.call_id, None)
-        if message.undone or message.call_id in self._own or _OWN_TOOL.match(message.tool):
+        is_own = message.call_id in self._own or _OWN_TOOL.match(message.tool)
+        key = self._key(message, "tool", text)
+        if is_own or key in self._said or not self._is_of_here(message, key):
             return
-        output, failed = _output(message)
+        if message.undone or self._reviewing or not self._told:
+            return
+        yield from self._head()
+        self._said[key] = self._pos
+        output, failed = _output(text, failed=message.failed)
         ok = tools.verdict(call, failed=failed, output=output) if call else None
-        if call is not None and ok is not None and self._told:
+        if call is not None and ok is not None:
             for kind in call.kinds:
-                key = f"{self._session}/{speech.plain_id(message.call_id)}:{kind}"
-                yield Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), message.time)
-        text = tools.error_text(speech.cut_recall(output)) if failed else ""
-        if text and self._told:
-            key = self._key("tool", text)
-            yield Upsert(RawTurn(key, self._pos, Role.TOOL, "error", text, message.time))
+                proof = f"{self._session}/{speech.plain_id(message.call_id)}:{kind}"
+                yield Outcome(proof, self._last_key, kind, ok, jsonl.scrub(call.label), message.time)
+        error = tools.error_text(speech.cut_recall(output)) if failed and not self._about.is_subagent else ""
+        if error:
+            yield Upsert(RawTurn(key, self._pos, Role.TOOL, "error", error, message.time))
 
 
 def _proving(name: str, given: dict[str, Any]) -> tools.Call | None:
@@ -163,24 +254,19 @@ def _proving(name: str, given: dict[str, Any]) -> tools.Call | None:
     return tools.command(command) if name in _SHELLS and isinstance(command, str) else None
 
 
-def _output(message: Message) -> tuple[str, bool]:
+def _output(text: str, *, failed: bool) -> tuple[str, bool]:
     """The text of a tool's answer, and whether it failed. Most tools answer with a JSON object in the text."""
-    text = _text_of(message.content)
-    value = _json(text) if text.startswith("{") else None
+    value = json_of(text) if text.startswith("{") else None
     if not isinstance(value, dict):
-        return text, message.failed
+        return text, failed
     error, exit_code = value.get("error"), value.get("exit_code")
-    failed = (
-        message.failed
-        or bool(error)
-        or value.get("success") is False
-        or (isinstance(exit_code, int) and exit_code != 0)
-    )
+    failed = failed or bool(error) or value.get("success") is False or (isinstance(exit_code, int) and exit_code != 0)
     shown = [part for part in (value.get("output"), value.get("stderr"), error) if isinstance(part, str) and part]
     return jsonl.scrub("\n".join(shown) or text), failed
 
 
-def _json(value: object) -> object:
+def json_of(value: object) -> object:
+    """What a text stands for as JSON, None if for nothing; what is no text as it is."""
     if not isinstance(value, str | bytes) or len(value) > _LONGEST_JSON:
         return value
     try:
@@ -192,10 +278,13 @@ def _json(value: object) -> object:
 def _text_of(content: object) -> str:
     if isinstance(content, bytes):
         content = content.decode("utf-8", "replace")
-    if isinstance(content, str) and content.lstrip().startswith(("[{", "{")):
-        parts = _json(content)
+    if isinstance(content, str) and content.startswith(_STRUCTURED):
+        plain = content.removeprefix(_STRUCTURED)
+        content = json_of(plain) or plain
+    if isinstance(content, str) and content.lstrip().startswith("[{"):
+        parts = json_of(content)
         # Text that only looks like parts is text.
-        content = parts if isinstance(parts, list) and all(map(_is_part, parts)) and parts else content
+        content = parts if isinstance(parts, list) and all(map(_is_part, parts)) else content
     if isinstance(content, str):
         return jsonl.scrub(content).strip()
     found = [
@@ -206,17 +295,3 @@ def _text_of(content: object) -> str:
 
 def _is_part(part: object) -> bool:
     return isinstance(part, dict) and isinstance(part.get("type"), str)
-
-
-def _asked(text: str) -> str:
-    """What a person wrote; empty for what Hermes wrote in their name."""
-    text = speech.cut_recall(text).strip()
-    if _SKILL.match(text):
-        return text.partition(_ALONGSIDE)[2].strip()
-    machine = _COMPACTED.match(text) or _REVIEW.match(text) or _SYSTEM.match(text) or speech.is_observer_prompt(text)
-    return "" if machine else text
-
-
-def _answered(text: str) -> str:
-    text = speech.cut_recall(text).strip()
-    return "" if _COMPACTED.match(text) or speech.is_failure_notice(text) else text

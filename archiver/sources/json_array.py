@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import orjson
 
+from archiver.sources.jsonl import is_other_encoding
 from archiver.transcript import Unreadable
 
 BLOCK = 1 << 20
@@ -44,9 +45,10 @@ class Elements:
         self._at = 0
         self._line = 1
         self._number = 0
+        self._other_encoding = False
 
     def __iter__(self) -> Iterator[Element | Unreadable]:
-        while self._find_object():
+        while not self._other_encoding and self._find_object():
             size = self._size()
             self._number += 1
             if size is None:
@@ -111,7 +113,11 @@ class Elements:
             return Element(self._number, line, orjson.loads(body))
         except orjson.JSONDecodeError:
             pass
+        text = body.decode("utf-8", "replace")
+        if is_other_encoding(text):
+            self._other_encoding = True
+            return Unreadable(line, "not UTF-8")
         try:
-            return Element(self._number, line, json.loads(body.decode("utf-8", "replace")))
+            return Element(self._number, line, json.loads(text))
         except (ValueError, RecursionError):
             return Unreadable(line, f"object {self._number} is not JSON")

@@ -77,7 +77,7 @@ class Reader:
 
     def _tail(self, line: bytes, size: int) -> Iterator[Record | Unreadable]:
         """The bytes after the last line feed. `line` stays, so that the rest of this line gets the same number."""
-        if size and not line.strip(_EDGE):
+        if size <= LONGEST_LINE and not line.strip(_EDGE):
             if b"\x00" in line:
                 yield Unreadable(self.line + 1, "zero bytes at the end")
             self.offset += size
@@ -104,7 +104,7 @@ class Reader:
     def _repaired(self, body: bytes, start: int, number: int) -> Iterator[Record | Unreadable]:
         """What orjson refuses: lone surrogates, NaN, bad bytes, two objects on a line, a torn object before a whole one."""
         text = body.decode("utf-8", "replace")
-        if _is_other_encoding(text):
+        if is_other_encoding(text):
             if not self._told_encoding:
                 self._told_encoding = True
                 yield Unreadable(number, "not UTF-8")
@@ -252,11 +252,16 @@ def _reason(error: ValueError | RecursionError) -> str:
 
 def is_utf16(line: bytes) -> bool:
     """Whether a file that begins with these bytes is UTF-16, with or without a mark."""
-    return line[:2] in (b"\xff\xfe", b"\xfe\xff") or line[1:4:2] == b"\x00\x00" or line[:3] == b"\x00{\x00"
+    if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return True
+    # Zero bytes alone are what a crash leaves.
+    halves = line[:4:2], line[1:4:2]
+    return any(half == b"\x00\x00" for half in halves) and not all(b"\x00" in half for half in halves)
 
 
-def _is_other_encoding(text: str) -> bool:
-    """Cut characters give one or two replacements; a file in a code page gives one for most letters."""
+def is_other_encoding(text: str) -> bool:
+    """Whether text that was decoded with replacements was no UTF-8: cut characters give one or two of them, a code page
+    gives one for most letters."""
     replaced = text.count("\ufffd")
     return replaced > 3 and replaced * 2 > sum(1 for c in text if c > "\x7f")
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from unicodedata import normalize
 
 from archiver.sources import jsonl, speech, tools
 from archiver.transcript import About, Event, Found, Outcome, Progress, RawTurn, Title, Unreadable, Upsert
-from store.records import Role
+from store.records import Role, parse_time
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _BLANK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+\n")
+_HEAD = 64 << 10
 _SLASH = re.compile(r"/[a-z][\w:-]*(?:\s|\Z)")
 
 
@@ -25,6 +30,16 @@ class Line:
     text: str
     fenced: bool
     next: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A tool call that the export shows with its result. `call` is None where it proves nothing."""
+
+    pos: int
+    call: tools.Call | None
+    failed: bool
+    output: str
 
 
 @dataclass(slots=True)
@@ -48,6 +63,7 @@ class MarkdownParse(ABC):
         self._found = found
         self._events: list[Event] = []
         self._open: _Open | None = None
+        self._ran: list[Ran] = []
         self._fence: str | None = None
         self._native: str | None = None
         self._title: str | None = None
@@ -92,12 +108,14 @@ class MarkdownParse(ABC):
 
     def _texts(self) -> Iterator[tuple[int, str]]:
         with jsonl.open_stream(self._found.path) as stream:
+            if _is_other_encoding(stream.read(_HEAD)):
+                self._events.append(Unreadable(0, "not UTF-8"))
+                return
+        with jsonl.open_stream(self._found.path) as stream:
             for size, data, _ in jsonl.lines(stream):
-                if self.bytes_read == 0 and jsonl.is_utf16(data):
-                    self._events.append(Unreadable(0, "not UTF-8"))
-                    return
                 pos, self.bytes_read = self.bytes_read, self.bytes_read + size
-                text = data.removeprefix(b"\xef\xbb\xbf" if pos == 0 else b"").decode("utf-8", "replace")
+                # Where files were joined a mark stands in the middle.
+                text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
                 yield pos, jsonl.scrub(tools.plain(text.rstrip("\r")))
 
     # --- what dialects call ---
@@ -113,19 +131,20 @@ class MarkdownParse(ABC):
         if self._open is not None:
             self._open.lines.append(text)
 
+    def join(self, text: str) -> None:
+        """More of the last line of whoever speaks."""
+        if self._open is not None:
+            self._open.lines[-1:] = [" ".join([*self._open.lines[-1:], text])]
+
     @property
     def speaker(self) -> Role | None:
         return self._open.role if self._open else None
 
-    def prove(self, call: tools.Call | None, *, failed: bool, output: str) -> None:
-        """What a tool call that the export shows came to."""
-        self._close()
-        ok = tools.verdict(call, failed=failed, output=output) if call else None
-        if call is None or ok is None or self._session is None:
-            return
-        for kind in call.kinds:
-            self._proofs += 1
-            self._events.append(Outcome(f"{self._session}/p{self._proofs}", self._key(), kind, ok, call.label))
+    def prove(self, ran: Ran) -> None:
+        """What a tool call came to. It is told behind the turn of whoever speaks, which goes on."""
+        self._ran.append(ran)
+        if self._open is None:
+            self._tell_ran()
 
     def next_session(self, native: str | None = None, title: str | None = None) -> None:
         self._close()
@@ -135,12 +154,26 @@ class MarkdownParse(ABC):
 
     def _close(self) -> None:
         held, self._open = self._open, None
-        if held is None:
-            return
-        # Where a tool call was left out, the blank lines around it stay behind.
-        whole = _BLANK.sub("\n\n", "\n".join(held.lines)).strip()
-        for kind, text in self._spoken(held.role, whole):
-            self._tell(held, kind, text)
+        if held is not None:
+            # Where a tool call was left out, the blank lines around it stay behind.
+            whole = _BLANK.sub("\n\n", "\n".join(held.lines)).strip()
+            for kind, text in self._spoken(held.role, whole):
+                self._tell(held, kind, text)
+        self._tell_ran()
+
+    def _tell_ran(self) -> None:
+        told, self._ran = self._ran, []
+        for ran in told if self._session is not None else ():
+            if ran.call is not None:
+                self._tell_outcome(ran, ran.call)
+            if ran.failed and (text := tools.error_text(ran.output)):
+                self._tell(_Open(Role.TOOL, ran.pos, None), "error", text)
+
+    def _tell_outcome(self, ran: Ran, call: tools.Call) -> None:
+        ok = tools.verdict(call, failed=ran.failed, output=ran.output)
+        for kind in call.kinds if ok is not None else ():
+            self._proofs += 1
+            self._events.append(Outcome(f"{self._session}/p{self._proofs}", self._key(), kind, ok is True, call.label))
 
     def _spoken(self, role: Role, text: str) -> list[tuple[str, str]]:
         """(kind, words) of what was said, without what programs wrote in the speaker's name."""
@@ -164,7 +197,8 @@ class MarkdownParse(ABC):
             self._native
             or f"{self._found.path.name.partition('.')[0] or self._found.path.name}-{speech.digest(first)[:8]}"
         )
-        native = speech.plain_id(native)
+        # A name that passed through macOS is decomposed.
+        native = speech.plain_id(normalize("NFC", native))
         # The same conversation twice in a file is two sessions only where an id says so.
         seen = self._sessions[native] = self._sessions.get(native, 0) + 1
         self._session = native if seen == 1 else f"{native}.{seen}"
@@ -174,6 +208,13 @@ class MarkdownParse(ABC):
 
     def _key(self) -> str:
         return f"{self._session}/{self._turns:04d}"
+
+
+def local_time(text: str) -> int | None:
+    """UTC milliseconds of a time as people read it: that of their machine. None if there is no such time."""
+    with suppress(ValueError, OverflowError, OSError):
+        return parse_time(datetime.fromisoformat(text).astimezone().isoformat())
+    return None
 
 
 def folder_of(path: Path) -> str | None:
@@ -186,11 +227,26 @@ def folder_of(path: Path) -> str | None:
 
 def _fence(text: str, fence: str | None) -> tuple[bool, str | None]:
     """Whether the line belongs to a fenced block, its fences included, and the fence that is open after it."""
-    mark = _FENCE.match(text)
+    mark = FENCE.match(text)
     if fence is None:
         return (True, mark[1]) if mark and not (mark[1][0] == "`" and "`" in mark[2]) else (False, None)
     closes = mark is not None and mark[1][0] == fence[0] and len(mark[1]) >= len(fence) and not mark[2].strip()
     return True, None if closes else fence
+
+
+def _is_other_encoding(head: bytes) -> bool:
+    """Whether these first bytes are no UTF-8. Some bad bytes that a tool printed are borne with."""
+    if jsonl.is_utf16(head):
+        return True
+    text = head.decode("utf-8", "replace")
+    if not jsonl.is_other_encoding(text):
+        return False
+    try:
+        getincrementaldecoder("cp949")().decode(head)
+    except UnicodeDecodeError:
+        lines = [line for line in text.split("\n") if line.strip()]
+        return sum("\ufffd" in line for line in lines) * 2 > len(lines)
+    return True
 
 
 def lines_of(head: bytes) -> list[str]:

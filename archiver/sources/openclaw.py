@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from archiver.sources import entry_tree, jsonl, openclaw_store
+from archiver.sources import entry_records, jsonl, openclaw_store
 from archiver.sources.openclaw_parse import OpenClawParse
 from archiver.sources.openclaw_store import Holding, Rows
 from archiver.sources.records import Records
-from archiver.sources.sqlite import is_database
+from archiver.sources.sqlite import is_busy, is_database
 from archiver.transcript import Found, Parse, Progress, Source
 from store.records import Status, parse_time
 
@@ -35,7 +35,7 @@ _TOPIC = re.compile(r"-topic-[^/]+\Z")
 
 class OpenClaw(Source):
     agent = AGENT
-    parser_version = 2
+    parser_version = 3
 
     def roots(self) -> list[Path]:
         """The state folder's `agents`. Without `$OPENCLAW_STATE_DIR`, also those of the names it had before."""
@@ -48,22 +48,21 @@ class OpenClaw(Source):
     def discover(self, root: Path) -> Iterable[Found]:
         """What the database holds, and the files of which it holds nothing newer."""
         for folder in _children(root):
-            database = folder / "agent" / DATABASE
-            held, found = _held(database)
-            yield from found
+            held = _held(folder / "agent" / DATABASE)
+            yield from held.found
             for path in _children(folder / "sessions"):
                 one = _named(path) if path.name not in held.published and path.is_file() else None
                 if one is not None:
                     yield one
             for path in _children(folder / "session-sqlite-import-archive"):
                 imported = _IMPORTED.fullmatch(path.name)
-                if imported and imported["id"] not in held.ids and path.is_file():
+                if imported and not held.may_hold(imported["id"]) and path.is_file():
                     yield _imported(path, imported)
 
     def sniff(self, path: Path, head: bytes) -> Found | None:
         if is_database(head):
             return Found(AGENT, path) if openclaw_store.holds_transcripts(path) else None
-        if not entry_tree.is_family(head):
+        if not entry_records.is_family(head):
             return None
         imported = _IMPORTED.fullmatch(path.name)
         return _imported(path, imported) if imported else _named(path) or _other_name(path)
@@ -90,15 +89,14 @@ class OpenClaw(Source):
 SOURCE = OpenClaw()
 
 
-def _held(database: Path) -> tuple[Holding, tuple[Found, ...]]:
+def _held(database: Path) -> Holding:
     """What the database holds; one that cannot be asked stands for itself, so that reading it tells why."""
     if not database.is_file():
-        return Holding(), ()
+        return Holding()
     try:
-        held = openclaw_store.holding(AGENT, database)
-    except OSError:
-        return Holding(), (Found(AGENT, database),)
-    return held, held.found
+        return openclaw_store.holding(AGENT, database)
+    except OSError as error:
+        return Holding((Found(AGENT, database),), is_known=not is_busy(error))
 
 
 def _children(folder: Path) -> list[Path]:
@@ -156,7 +154,7 @@ def _lines(found: Found, progress: Progress, *, final: bool) -> Records:
 
 
 def _header_beside(found: Found, named: str) -> dict[str, Any] | None:
-    return entry_tree.header_beside([found.path.parent], named)
+    return entry_records.header_beside([found.path.parent], named)
 
 
 def _stored(found: Found, progress: Progress) -> OpenClawParse:
@@ -167,8 +165,9 @@ def _stored(found: Found, progress: Progress) -> OpenClawParse:
         records,
         progress if isinstance(records, Rows) else Progress(),
         stem=found.session,
-        header_of=lambda named: openclaw_store.header_of(found.path, entry_tree.id_in(named)),
+        header_of=lambda named: openclaw_store.header_of(found.path, entry_records.id_in(named)),
         is_thread=_TOPIC.search(found.session) is not None,
         is_subagent=kin.is_subagent,
         parent=kin.parent,
+        repeats=kin.repeats,
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 from archiver.sources import openclaw_speech, speech
 from archiver.sources.branches import Kind, Tree
-from archiver.sources.entry_tree import EntryParse, HeaderOf
+from archiver.sources.entry_records import HeaderOf
+from archiver.sources.entry_tree import Draft, EntryParse
 from archiver.sources.openclaw_store import Rows
 from archiver.sources.records import Records
 from archiver.transcript import Found, Progress, Reread
@@ -67,8 +68,12 @@ class OpenClawParse(EntryParse):
         is_thread: bool = False,
         is_subagent: bool = False,
         parent: str | None = None,
+        repeats: bool = False,
     ) -> None:
-        """`is_thread`: one of several conversations whose headers name the same session."""
+        """`is_thread`: one of several conversations whose headers name the same session.
+
+        `repeats`: it begins with the end of the session above it, where that is told.
+        """
         super().__init__(
             found,
             records,
@@ -79,13 +84,16 @@ class OpenClawParse(EntryParse):
             is_subagent=is_subagent,
             parent=parent,
         )
-        self._is_thread = is_thread
+        self._is_thread, self._repeats = is_thread, repeats
         self._heard: bool = self._old.get("heard", False)
         self._in_heartbeat: bool = self._old.get("heartbeat", False)
         self._last_answer: str = self._old.get("answer", "")
 
     def _named(self, native: str) -> str:
         return self._stem if self._is_thread or not native else native
+
+    def _is_told(self, draft: Draft) -> bool:
+        return not self._repeats or draft.turn.key.startswith(f"{self._session}/")
 
     def _spoken(self, raw: str, message: dict[str, Any]) -> str:
         text = "" if openclaw_speech.is_from_machine(message) else openclaw_speech.spoken(raw)

@@ -17,7 +17,7 @@ from typing import IO, Any
 from urllib.parse import quote, unquote
 
 from archiver.sources import jsonl, speech
-from archiver.sources.entry_tree import header_in, text_of
+from archiver.sources.entry_records import header_in, text_of
 from archiver.sources.sqlite import Database, open_read_only
 from archiver.transcript import Found, Progress, Reread, Unreadable
 from store.records import Status
@@ -40,11 +40,18 @@ _LAST_CLOCK = 9_000_000_000_000  # ms; a later one would not fit into nanosecond
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a database holds. `published` are names of files that repeat its archives, `ids` all its sessions."""
+    """What a database holds. `published` are names of files that repeat its archives, `ids` all its sessions.
+
+    is_known: False where it did not say, for others were at it.
+    """
 
     found: tuple[Found, ...] = ()
     published: frozenset[str] = frozenset()
     ids: frozenset[str] = frozenset()
+    is_known: bool = True
+
+    def may_hold(self, session: str) -> bool:
+        return session in self.ids or not self.is_known
 
 
 def holds_transcripts(path: Path) -> bool:
@@ -166,10 +173,14 @@ def _archived(agent: str, path: Path, row: Any) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Kin:
-    """What the database says of a session beside its records."""
+    """What the database says of a session beside its records.
+
+    repeats: it took the place of its parent when that was compacted, and begins with the parent's last records.
+    """
 
     is_subagent: bool = False
     parent: str | None = None
+    repeats: bool = False
 
 
 def kin(found: Found) -> Kin:
@@ -187,8 +198,10 @@ def kin(found: Found) -> Kin:
             sql = f"SELECT current_session_id AS id FROM {_NODES} WHERE session_key = ?"
             above = next(db.rows(sql, (told["spawned_by"],)), None)
             return Kin(True, text_of(above["id"]) or None if above is not None else None)
-        goes_on = told.get("reason") in _GOES_ON
-        return Kin(is_subagent, text_of(told.get("previous_session_id")) or None if goes_on else None)
+        before = text_of(told.get("previous_session_id")) if told.get("reason") in _GOES_ON else ""
+        there = f"SELECT 1 FROM {EVENTS} WHERE session_id = ? LIMIT 1"
+        repeats = told.get("reason") == "compaction" and next(db.rows(there, (before,)), None) is not None
+        return Kin(is_subagent, before or None, repeats)
 
 
 def records(found: Found, progress: Progress) -> Rows | Archived:
@@ -225,7 +238,7 @@ class Rows(jsonl.Reader):
 
     def __iter__(self) -> Iterator[jsonl.Record | Unreadable]:
         with open_read_only(self.path) as db:
-            generation, last = self._generation(db), ""
+            generation = self._generation(db)
             if self.offset and self._before != self._marked(generation, self._at(db, self.offset - 1)):
                 raise Reread
             last = self._before.get("last", "")

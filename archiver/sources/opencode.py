@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ from urllib.parse import quote, unquote
 import orjson
 
 from archiver.sources import jsonl, speech, tools
-from archiver.sources.sqlite import Database, is_database, open_read_only
+from archiver.sources.sqlite import Database, is_busy, is_database, open_read_only
 from archiver.transcript import (
     About,
     Event,
@@ -21,7 +22,7 @@ from archiver.transcript import (
     Parse,
     Progress,
     RawTurn,
-    Resume,
+    Reread,
     Source,
     Title,
     Unreadable,
@@ -30,7 +31,7 @@ from archiver.transcript import (
 from store.records import Role, State, parse_time
 
 AGENT = "opencode"
-DATABASE = "opencode.db"
+DATABASES = "opencode*.db"
 
 _ROLES = {"user": (Role.USER, "prompt"), "assistant": (Role.ASSISTANT, "reply")}
 _EDITORS = ("edit", "write", "patch", "multiedit", "apply_patch")
@@ -42,23 +43,28 @@ Entry = tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]
 
 class OpenCode(Source):
     agent = AGENT
-    parser_version = 1
-    resume = Resume.NEVER
+    parser_version = 2
 
     def roots(self) -> list[Path]:
         data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
         return [Path(data).expanduser().absolute() / "opencode"]
 
     def discover(self, root: Path) -> Iterable[Found]:
-        """The database's sessions. A folder of older files may stand beside it; of that only what the database lacks."""
-        database = root / DATABASE
-        try:
-            held = list(_stored_sessions(database)) if database.is_file() else []
-        except OSError:  # told when it is read
-            held = [Found(self.agent, database)]
-        yield from held
-        known = {unquote(one.member) for one in held}
-        for path in sorted((root / "storage" / "session").glob("*/ses_*.json")):
+        """The sessions of the database, and of those of other channels: `opencode-dev.db`. A folder of older files may stand
+        beside them; of that only what they lack.
+        """
+        known: set[str] = set()
+        all_known = True
+        for database in sorted(root.glob(DATABASES)):
+            try:
+                held = list(_stored_sessions(database)) if database.is_file() else []
+            except OSError as error:
+                yield Found(self.agent, database)  # reading it tells why
+                all_known = all_known and not is_busy(error)
+                continue
+            yield from held
+            known |= {unquote(one.member) for one in held}
+        for path in sorted((root / "storage" / "session").glob("*/ses_*.json")) if all_known else ():
             if path.stem not in known and (found := _filed_session(path)):
                 yield found
 
@@ -71,7 +77,9 @@ class OpenCode(Source):
         return (found,) if found.path.suffix == ".json" else list(_stored_sessions(found.path))
 
     def parse(self, found: Found, progress: Progress, *, final: bool) -> Parse:
-        return _OpenCodeParse(found)
+        if _is_unasked(found):
+            list(_stored_sessions(found.path))  # the reason why it could not be asked, if there still is one
+        return _OpenCodeParse(found, progress)
 
 
 SOURCE = OpenCode()
@@ -93,20 +101,41 @@ def _has_tables(db: Database) -> bool:
     )
 
 
+def _is_unasked(found: Found) -> bool:
+    """Whether it stands for a database that could not be asked for its sessions."""
+    return not found.member and found.path.suffix == ".db"
+
+
 def _stored_sessions(path: Path) -> Iterator[Found]:
-    """Sessions that a person had; those of subagents hang from a parent."""
+    """Sessions that a person had; those of subagents hang from a parent.
+
+    How many messages and parts there are, and when the newest were written, tells of a change: the session's own row is not
+    touched by each.
+    """
     with open_read_only(path) as db:
         if not _has_tables(db):
             return
         there = db.columns("session")
         top = "WHERE s.parent_id IS NULL" if "parent_id" in there else ""
-        updated = "s.time_updated" if "time_updated" in there else "NULL"
-        rows = db.rows(
-            f"SELECT s.id, {updated} AS updated, (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS n FROM session s {top}"
-        )
-        for row in rows:
-            clock = (parse_time(row["updated"]) or 0) * 1_000_000
-            yield Found(AGENT, path, member=quote(str(row["id"]), safe=" "), stamp=(int(row["n"]), clock))
+        updated = "s.time_updated" if "time_updated" in there else "0"
+        order = "time_created DESC, id DESC" if "time_created" in db.columns("message") else "id DESC"
+        of_message = "m.time_updated" if "time_updated" in db.columns("message") else "0"
+        of_part = "max(p.time_updated)" if "time_updated" in db.columns("part") else "0"
+        sql = f"""
+            WITH top AS (
+                SELECT s.id, {updated} AS updated, (SELECT count(*) FROM message m WHERE m.session_id = s.id) AS messages,
+                    (SELECT m.id FROM message m WHERE m.session_id = s.id ORDER BY {order} LIMIT 1) AS last
+                FROM session s {top}
+            )
+            SELECT top.*, (SELECT count(*) FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = top.id) AS parts,
+                (SELECT {of_message} FROM message m WHERE m.id = top.last) AS message_updated,
+                (SELECT {of_part} FROM part p WHERE p.message_id = top.last) AS part_updated
+            FROM top
+        """
+        for row in db.rows(sql):
+            clock = max(parse_time(row[name]) or 0 for name in ("updated", "message_updated", "part_updated"))
+            stamp = (int(row["messages"]) + (int(row["parts"]) << 24), clock * 1_000_000)
+            yield Found(AGENT, path, member=quote(str(row["id"]), safe=" "), stamp=stamp)
 
 
 def _stored(found: Found) -> tuple[dict[str, Any], Iterator[Entry]]:
@@ -191,15 +220,20 @@ def _object(data: object) -> dict[str, Any]:
 
 
 class _OpenCodeParse:
-    def __init__(self, found: Found) -> None:
+    """Messages of a database that were told before are read, and not told again, but for the last, which may have grown."""
+
+    def __init__(self, found: Found, progress: Progress) -> None:
         self.progress = Progress()
         self.bytes_read = 0
         self._found = found
-        self._told = False
+        self._old = progress
+        self._said = self._headed = False
         self._last_key = ""
 
     def __iter__(self) -> Iterator[Event]:
         faults: list[Unreadable] = []
+        if _is_unasked(self._found):
+            return
         head, entries = _stored(self._found) if self._found.member else _filed(self._found, faults)
         cwd = _text(head.get("directory"))
         if not (cwd and speech.is_own(cwd)):
@@ -212,9 +246,26 @@ class _OpenCodeParse:
         reverted = head.get("revert")
         undone_from = _text(reverted.get("messageID")) if isinstance(reverted, dict) else ""
         undone = False
+        known, seen, last = self._old.offset, hashlib.sha256(undone_from.encode("utf-8", "replace")), b""
+        pos = -1
         for pos, (native, message, parts) in enumerate(entries):
+            seen.update(last)
+            last = orjson.dumps((native, message, parts))
+            if pos and pos == known:
+                self._headed = False
+                if self._old.state.get("seen") != seen.hexdigest()[:16]:
+                    raise Reread  # what was told is there no more as it was
             undone = undone or (bool(undone_from) and native == undone_from)
-            yield from self._message(native, message, parts, pos, State.ABANDONED if undone else State.LIVE)
+            events = self._message(native, message, parts, pos, State.ABANDONED if undone else State.LIVE)
+            if pos < known:
+                for _ in events:
+                    pass
+            else:
+                yield from events
+        if known and pos < known:
+            raise Reread
+        if self._found.member and pos > 0:
+            self.progress = Progress(pos, 0, {"seen": seen.hexdigest()[:16]})
 
     def _message(
         self, native: str, message: dict[str, Any], parts: list[tuple[str, dict[str, Any]]], pos: int, state: State
@@ -231,16 +282,17 @@ class _OpenCodeParse:
             yield Upsert(RawTurn(self._last_key, pos, role, kind, text, time, state))
             if kind == "prompt":
                 yield Title(speech.title_of(text), 0)
-        if self._told and state is State.LIVE:
+        if self._said and state is State.LIVE:
+            yield from self._begin(None)
             for part_id, part in parts:
                 yield from self._tool(part_id, part, pos, time)
 
     def _begin(self, time: int | None) -> Iterator[Event]:
-        if time is not None and self._told:
+        if time is not None and self._headed:
             yield About(self._id, first_time=time, last_time=time)
-        if self._told:
+        if self._headed:
             return
-        self._told = True
+        self._said = self._headed = True
         span = self._head.get("time")
         span = span if isinstance(span, dict) else {}
         first, last = parse_time(span.get("created")), parse_time(span.get("updated"))

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from archiver.sources import entry_tree, jsonl, speech
+from archiver.sources import entry_records, jsonl, speech
 from archiver.sources.branches import Kind
-from archiver.sources.entry_tree import EntryParse, text_of
+from archiver.sources.entry_records import text_of
+from archiver.sources.entry_tree import EntryParse
 from archiver.transcript import Found, Parse, Progress, Reread, Source
 
 AGENT = "pi"
@@ -27,7 +28,7 @@ _GATEWAY_TOOLS = re.compile(
     r"|subagents|run_terminal|shell_exec"
 )
 _GATEWAY_WORDS = re.compile(
-    r"\A\s*\[(?:cron:|Subagent Context\]|[A-Z][\w ]+ \d{4}-\d\d-\d\d)|Read HEARTBEAT\.md|HEARTBEAT_OK|\[message_id: |\(untrusted [a-z ]+\):"
+    r"\A\s*\[(?:cron:|Subagent Context\]|[A-Z][\w ]+ \d{4}-\d\d-\d\d)|Read HEARTBEAT\.md|HEARTBEAT_OK|\[message_id: |\(untrusted [a-z ]+\):|\u27e6openclaw:"
 )
 
 
@@ -51,7 +52,7 @@ class Pi(Source):
         yield from (Found(AGENT, path) for path in paths)
 
     def sniff(self, path: Path, head: bytes) -> Found | None:
-        if not entry_tree.is_family(head) or _is_gateways_path(path):
+        if not entry_records.is_family(head) or _is_gateways_path(path):
             return None
         return Found(AGENT, path) if _is_named(path) or _is_written_by_pi(path, head) else None
 
@@ -91,8 +92,8 @@ def _above(path: Path) -> str | None:
 
 def _is_written_by_pi(path: Path, head: bytes) -> bool:
     """A gateway embeds pi and writes the same records: its names, tools and words tell it, pi's tools and ids tell pi."""
-    values = list(entry_tree.objects(head.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
-    if any(_is_gateways(value) or (entry_tree.is_header(value) and value["id"] == _stem(path)) for value in values):
+    values = list(entry_records.objects(head.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
+    if any(_is_gateways(value) or (entry_records.is_header(value) and value["id"] == _stem(path)) for value in values):
         return False
     return any(_is_pis(value) for value in values)
 
@@ -104,15 +105,15 @@ def _is_gateways(value: dict[str, Any]) -> bool:
     if not isinstance(message, dict):
         return False
     if message.get("role") == "user":
-        return any(_GATEWAY_WORDS.search(text) for text in entry_tree.texts_of(message.get("content")))
+        return any(_GATEWAY_WORDS.search(text) for text in entry_records.texts_of(message.get("content")))
     if text_of(message.get("provider")) == "openclaw":
         return True
     return any(_GATEWAY_TOOLS.fullmatch(name) for name in (text_of(message.get("toolName")), *_tools(message)))
 
 
 def _is_pis(value: dict[str, Any]) -> bool:
-    if entry_tree.is_header(value):
-        return entry_tree.is_nameless(value) or _UUID_OF_A_TIME.fullmatch(value["id"]) is not None
+    if entry_records.is_header(value):
+        return entry_records.is_nameless(value) or _UUID_OF_A_TIME.fullmatch(value["id"]) is not None
     message = value.get("message")
     return isinstance(message, dict) and (message.get("role") == "bashExecution" or "bash" in _tools(message))
 
@@ -120,7 +121,7 @@ def _is_pis(value: dict[str, Any]) -> bool:
 def _tools(message: dict[str, Any]) -> Iterator[str]:
     content = message.get("content")
     for block in content if isinstance(content, list) else ():
-        if entry_tree.is_call(block):
+        if entry_records.is_call(block):
             yield text_of(block.get("name"))
 
 
@@ -183,7 +184,7 @@ class PiParse(EntryParse):
             progress,
             stem=named["id"] if named else _stem(found.path),
             branches=OneBranch(progress.state, resumed=progress.offset > 0),
-            header_of=lambda name: entry_tree.header_beside(_folders(found.path), name),
+            header_of=lambda name: entry_records.header_beside(_folders(found.path), name),
             is_subagent=above is not None,
             parent=above,
         )

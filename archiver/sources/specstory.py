@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from archiver.sources import claude_speech
+from archiver.sources import claude_speech, specstory_calls
 from archiver.sources.markdown import Line, MarkdownParse, lines_of
 from archiver.transcript import Found, Parse, Progress, Resume, Source
 from store.records import Role, parse_time
@@ -43,17 +43,21 @@ class _SpecStoryParse(MarkdownParse):
     _until: str | None = None
     """The tag that closes the block being skipped; "" for a tool call that the next rule or speaker ends."""
 
+    def __init__(self, found: Found, progress: Progress, *, final: bool) -> None:
+        super().__init__(found, progress, final=final)
+        self._block: list[str] = []
+        self._began = 0
+
     def _take(self, line: Line) -> None:
         # A speaker always counts, for fences in what people paste need not be closed.
         if speaker := _SPEAKER.fullmatch(line.text):
-            self._until = None
             role = Role.USER if speaker[1] == "User" else Role.ASSISTANT
             self.say(role, line.pos, time=_moment(speaker["about"] or ""))
         elif self.speaker is None:
             self._preamble(line.text)
         elif self._until is not None:
             self._skip(line)
-        elif line.text.strip() == "---" and not line.fenced:
+        elif _is_rule(line):
             # A rule ends what a person said; between an assistant's paragraphs it only parts them.
             self.add("")
         elif self.speaker is Role.ASSISTANT and not line.fenced and self._is_machinery(line.text):
@@ -72,12 +76,22 @@ class _SpecStoryParse(MarkdownParse):
         return False
 
     def _skip(self, line: Line) -> None:
-        if self._until:
-            # The outer tag may stand alone behind the inner ones (`</details></tool-use>`).
-            if line.text.rstrip().endswith(self._until):
-                self._until = None
-        elif line.text.strip() == "---" and not line.fenced:
-            self._until = None
+        self._began = self._began if self._block else line.pos
+        self._block.append(line.text)
+        # The outer tag may stand alone behind the inner ones (`</details></tool-use>`).
+        ends = line.text.rstrip().endswith(self._until) if self._until else _is_rule(line)
+        if ends:
+            self._end_block()
+
+    def _end_block(self) -> None:
+        self._until = None
+        if ran := specstory_calls.read(self._began, self._block):
+            self.prove(ran)
+        self._block = []
+
+    def _close(self) -> None:
+        self._end_block()
+        super()._close()
 
     def _preamble(self, text: str) -> None:
         if session := _SESSION.match(text):
@@ -92,6 +106,10 @@ class _SpecStoryParse(MarkdownParse):
             return super()._spoken(role, text)
         # Of Claude Code's sessions it also exports what the program wrote in the person's name.
         return [piece for piece in claude_speech.pieces([text]) if piece[1]]
+
+
+def _is_rule(line: Line) -> bool:
+    return line.text.strip() == "---" and not line.fenced
 
 
 def _moment(about: str) -> int | None:

@@ -39,6 +39,11 @@ class Database:
         return frozenset(row[0] for row in self.rows(named, (table,)))
 
 
+def is_busy(error: OSError) -> bool:
+    """Whether a database could not be read for what others do to it just now: asked again, it will answer."""
+    return error.errno == errno.EAGAIN
+
+
 @contextmanager
 def open_read_only(path: Path) -> Iterator[Database]:
     """The database as it stands at this moment, with what a live writer committed to its log; all queries see the same.
@@ -82,7 +87,7 @@ class _Opened:
                     self._open(way)
                     break
                 except sqlite3.OperationalError as error:
-                    if _is_busy(error):
+                    if _is_locked(error):
                         raise
             else:
                 self._open(last)
@@ -150,9 +155,9 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise OSError(errno.EAGAIN if _is_busy(error) else errno.EIO, str(error), str(path)) from error
+        raise OSError(errno.EAGAIN if _is_locked(error) else errno.EIO, str(error), str(path)) from error
 
 
-def _is_busy(error: sqlite3.Error) -> bool:
+def _is_locked(error: sqlite3.Error) -> bool:
     # The lower byte; the others say more of it. A misuse of the library has no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from archiver.sources import jsonl
+from archiver.sources import jsonl, speech
 from archiver.sources.json_array import Elements
-from archiver.transcript import Event, Found, Progress, Unreadable
+from archiver.transcript import Event, Found, Progress, RawTurn, Title, Unreadable
 
 ZIP = b"PK\x03\x04"
 _HEAD = 64 << 10
@@ -52,6 +52,18 @@ class WebExportParse(ABC):
         for item in self._elements:
             yield from (item,) if isinstance(item, Unreadable) else self._conversation(item.value)
         self._read, self._elements = self.bytes_read, None
+
+
+_UNTITLED = re.compile(r"\s*(?:New chat|Untitled|새 채팅|새 대화)?\s*", re.I)
+
+
+def titles(given: str, turns: list[RawTurn]) -> Iterator[Title]:
+    """The first prompt, and the conversation's own title, unless that only says that it has none."""
+    asked = next((turn.text for turn in turns if turn.kind == "prompt"), "")
+    if asked:
+        yield Title(speech.title_of(asked), 0)
+    if not _UNTITLED.fullmatch(given):
+        yield Title(speech.title_of(given), 3)
 
 
 def parts(path: Path) -> list[str]:

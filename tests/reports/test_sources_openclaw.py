@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from archiver.ingest import ingest_file
 from archiver.sources import sqlite
 from archiver.sources.openclaw import OpenClaw
 from archiver.transcript import Found
-from tests.archiver.sources.claw_stores import ClawStore, spoken
+from tests.archiver.sources.claw_stores import ClawStore, locked, spoken
 from tests.archiver.sources.transcripts import Row, entry, header, write
 from tests.factories import words_in
 from tests.reports.walk import (
@@ -150,17 +149,6 @@ def test_a_session_that_the_agent_dropped_stays_and_is_said_to_be_gone(store: Cl
     assert read().files_read == 0
     assert found("무지개해달")
     assert missing() == ["openclaw-agent.sqlite#S1"]
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA cache_size = 1")
-        db.execute("BEGIN EXCLUSIVE")
-        db.execute("UPDATE transcript_events SET created_at = created_at + 1")
-        yield
-        db.execute("ROLLBACK")
 
 
 def test_a_locked_database_is_told_once_and_nothing_in_it_is_gone(

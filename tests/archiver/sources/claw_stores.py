@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,18 @@ class ClawStore:
         now = self.now()
         self.run("UPDATE session_windows SET ended_at = ? WHERE session_id = ?", now, old)
         self.window(new, previous_session_id=old, reason=reason, **more)
+
+
+@contextmanager
+def locked(path: Path, change: str = "UPDATE transcript_events SET created_at = created_at + 1") -> Iterator[None]:
+    """A database held by a writer that keeps everyone out."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN EXCLUSIVE")
+        db.execute(change)
+        yield
+        db.execute("ROLLBACK")
 
 
 def spoken(*said: str, first: int = 1) -> list[dict[str, Any]]:

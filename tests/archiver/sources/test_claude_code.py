@@ -58,6 +58,13 @@ def titles(events: list[Any]) -> list[tuple[int, str, str | None]]:
         "<local-command-stdout>model set</local-command-stdout>",
         "<bash-stdout>main</bash-stdout><bash-stderr></bash-stderr>",
         "<task-notification>\n<status>completed</status>\n<result>done</result>\n</task-notification>",
+        "<task-notification>\n<summary>done</summary>\n</task-notification>\n"
+        "Read the output file to retrieve the result: /tmp/tasks/b1.output",
+        "<task-notification>\n<result>all good</result>\n</task-notification>\n"
+        "Full transcript available at: /tmp/my tasks/a1.output",
+        "<agent-notification>\n<summary>done</summary>\nRead the output file.\n</agent-notification>",
+        "<bash-notification>\n<shell-id>b1</shell-id>\n</bash-notification>",
+        "Operation stopped by hook: another run is active.\n\nPress the up arrow key to get your prompt back.",
         "<system-reminder>\nDecision: use port 9999.\n</system-reminder>",
         "<system-reminder>\nnever closed",
         "Stop hook feedback:\n- always use tabs",
@@ -108,6 +115,19 @@ def test_flagged_records_are_no_turns(path: Path, flags: dict[str, Any]) -> None
         ("[Request interrupted by user]\n그만하고 커밋해", "그만하고 커밋해"),
         ("<ide_selection>x = 1</ide_selection>이 줄 설명해줘", "이 줄 설명해줘"),
         ("앞\x00\x00뒤", "앞 뒤"),
+        (
+            "<task-notification>\n</task-notification>\nFull transcript available at: /tmp/a1\n\n결과 요약해줘",
+            "결과 요약해줘",
+        ),
+        (
+            "Implement the following plan:\n\n# Cache\n\nadd one\n\n\nIf you need specific details from before exiting plan mode "
+            "(like exact code snippets), read the full transcript at: /home/me/a.jsonl",
+            "Implement the following plan:\n\n# Cache\n\nadd one",
+        ),
+        (
+            "Full transcript available at: 이 문구는 어디서 나와?",
+            "Full transcript available at: 이 문구는 어디서 나와?",
+        ),
     ],
 )
 def test_words_around_what_programs_wrote_are_kept(path: Path, text: str, kept: str) -> None:
@@ -655,6 +675,11 @@ def test_titles_of_other_sessions_are_not_ours(path: Path) -> None:
         (3, "새 이름", None),
         (2, "자동 이름", None),
     ]
+
+
+def test_an_accepted_plan_is_titled_by_its_heading(path: Path) -> None:
+    write(path, user("1", "Implement the following plan:\n\n# 캐시 제거 계획\n\n## 배경"))
+    assert titles(parse(CLAUDE, path)[0]) == [(0, "캐시 제거 계획", None)]
 
 
 def test_a_long_title_is_cut_at_a_character(path: Path) -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from archiver.sources import sqlite
 from archiver.sources.openclaw import OpenClaw
 from archiver.transcript import About, Event, Found, Progress, RawTurn, Reread, Title, Upsert
 from store.records import Role, Status
-from tests.archiver.sources.claw_stores import SCHEMA, ClawStore, spoken
+from tests.archiver.sources.claw_stores import SCHEMA, ClawStore, locked, spoken
 from tests.archiver.sources.test_openclaw import histories, tool
-from tests.archiver.sources.transcripts import Row, encode, entry, header, outcomes, turns, unreadable, write
+from tests.archiver.sources.transcripts import Counted, Row, encode, entry, header, outcomes, turns, unreadable, write
 
 CLAW = OpenClaw()
 
@@ -284,6 +283,20 @@ def test_a_session_that_goes_on_from_another_names_it(store: ClawStore) -> None:
     assert about(read(discovered(store)["S2"])[0]).parent == "S1"
 
 
+@pytest.mark.parametrize("reason", ["compaction", "fork"])
+def test_what_compacting_took_over_is_told_where_it_was_said(store: ClawStore, reason: str) -> None:
+    said = spoken("첫 질문", "첫 답", "둘째 질문", "둘째 답")
+    store.window("S1")
+    store.say("S1", header("S1"), *said)
+    store.to_reset("S1", "S2", reason)
+    head = header("S2", parentSession="S1", timestamp="2026-03-04T05:06:30.000Z")
+    store.say("S2", head, *said[2:], entry("0000000f", "user", "이어서", "00000004", 40))
+    kept = ["둘째 질문", "둘째 답"] if reason == "fork" else []
+    assert texts(discovered(store)["S2"]) == [*kept, "이어서"]
+    store.run("DELETE FROM transcript_events WHERE session_id = 'S1'")
+    assert texts(discovered(store)["S2"]) == ["둘째 질문", "둘째 답", "이어서"]
+
+
 def test_what_a_fork_took_over_keeps_its_keys(store: ClawStore) -> None:
     taken = spoken("첫 질문", "첫 답")
     store.say("P", header("P"), *taken)
@@ -422,18 +435,6 @@ def test_an_imported_file_without_a_header_is_named_by_its_name(store: ClawStore
 # --- databases that cannot be asked ---
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Held by a writer that keeps everyone out."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA cache_size = 1")
-        db.execute("BEGIN EXCLUSIVE")
-        db.execute("UPDATE transcript_events SET created_at = 1")
-        yield
-        db.execute("ROLLBACK")
-
-
 def test_a_locked_database_stands_for_itself_and_says_why(store: ClawStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     store.talk("S1", "질문")
@@ -443,6 +444,19 @@ def test_a_locked_database_stands_for_itself_and_says_why(store: ClawStore, monk
         with pytest.raises(OSError, match="locked"):
             read(found)
     assert read(found)[0] == []  # by now it can be asked: the next discovery tells what is in it
+
+
+def test_imported_files_wait_until_the_database_says_what_it_holds(
+    store: ClawStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    store.talk("S1", "질문")
+    imported = store.folder / "session-sqlite-import-archive" / "x.S1.jsonl.imported-1772600000000"
+    write(imported, header(), *spoken("옛 질문"))
+    with locked(store.path):
+        assert list(discovered(store)) == [store.path.name]
+    store.path.write_bytes(b"not a database" * 100)
+    assert list(discovered(store)) == [store.path.name, imported.name]
 
 
 def test_a_damaged_database_hides_no_file_beside_it(store: ClawStore) -> None:
@@ -483,6 +497,43 @@ def test_a_database_is_told_by_its_tables(store: ClawStore, tmp_path: Path) -> N
 def test_a_file_has_itself_as_its_only_member(tmp_path: Path) -> None:
     found = Found("openclaw", write(tmp_path / "S1.jsonl", header()))
     assert list(CLAW.members(found)) == [found]
+
+
+# --- counts ---
+
+
+def _talks(folder: Path) -> Path:
+    store = ClawStore(folder / "agents")
+    store.talk("S1", "질문", "답")
+    store.talk("S2", "[cron:1] 점검", "이상 없음")
+    store.to_reset("S2", "S3")
+    return store.path
+
+
+def _records(folder: Path) -> Path:
+    store = ClawStore(folder / "agents")
+    store.window("S1")
+    called = [entry("1", "user", "고쳐 줘"), entry("2", "assistant", tool("exec", {"command": "npm test"}), "1")]
+    failed = entry("3", "toolResult", "error: 포트가 없습니다", "2", toolCallId="c1", isError=True)
+    store.say("S1", header(), *called, failed)
+    store.say("S1", entry("4", "assistant", "긴 답 " * 1000, "3"), packed=True)
+    store.say("S1", entry("5", "user", "몽고로", "4"), entry("6", "user", "SQLite로", "4"))
+    return store.path
+
+
+def _put_away(folder: Path) -> Path:
+    store = ClawStore(folder / "agents")
+    for number, encoding in enumerate(("identity", "zstd")):
+        store.archive(f"S{number}", "reset", [header(f"S{number}"), *spoken("질문", "답")], encoding=encoding)
+    store.archive("S2", "deleted", [header("S2"), *spoken("지운 질문")])
+    return store.path
+
+
+COUNTED = [
+    Counted("database: live, cron, reset", "openclaw", _talks, sessions=2, assistant=2),
+    Counted("database: packed row, tool error, left branch", "openclaw", _records, user=2, errors=1, outcomes=1),
+    Counted("database: archives of both encodings", "openclaw", _put_away, sessions=3, user=3, assistant=2),
+]
 
 
 # --- hostile input ---

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from archiver.discover import from_paths
+from archiver.sources import sqlite
 from archiver.sources.opencode import OpenCode
-from archiver.transcript import About, Event, Found, Progress, Title
+from archiver.transcript import About, Event, Found, Progress, Reread, Title
 from store.records import State
+from tests.archiver.sources.claw_stores import locked
 from tests.archiver.sources.transcripts import Counted, outcomes, turns
 
 OPENCODE = OpenCode()
@@ -21,8 +23,8 @@ T = 1767323045000
 SCHEMA = """
 CREATE TABLE session (id TEXT PRIMARY KEY, directory TEXT NOT NULL, title TEXT, parent_id TEXT, revert TEXT,
   time_created INTEGER, time_updated INTEGER);
-CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT);
-CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT);
+CREATE TABLE message (id TEXT PRIMARY KEY, session_id TEXT, time_created INTEGER, data TEXT, time_updated INTEGER);
+CREATE TABLE part (id TEXT PRIMARY KEY, message_id TEXT, session_id TEXT, data TEXT, time_updated INTEGER);
 """
 
 Row = dict[str, Any]
@@ -65,7 +67,8 @@ def stored(path: Path, talk: list[tuple[str, Row, Parts]] = TALK, session: str =
         )
         for at, (native, row, parts) in enumerate(talk):
             db.execute(
-                "INSERT INTO message VALUES (?, ?, ?, ?)", (f"{native}{session}", session, T + at, data(row, at))
+                "INSERT INTO message VALUES (?, ?, ?, ?, ?)",
+                (f"{native}{session}", session, T + at, data(row, at), T + at),
             )
             for number, part in enumerate(parts):
                 key = (
@@ -74,7 +77,7 @@ def stored(path: Path, talk: list[tuple[str, Row, Parts]] = TALK, session: str =
                     session,
                     json.dumps(part, ensure_ascii=False),
                 )
-                db.execute("INSERT INTO part VALUES (?, ?, ?, ?)", key)
+                db.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?)", (*key, T + at))
         db.commit()
     return path
 
@@ -162,6 +165,123 @@ def test_an_answer_that_grows_in_place_changes_the_stamp(tmp_path: Path) -> None
     part.write_text(json.dumps(text("바꿨습니다. 더"), ensure_ascii=False), encoding="utf-8")
     os.utime(part, ns=(part.stat().st_atime_ns, part.stat().st_mtime_ns + 10**9))
     assert only(path).stamp != before.stamp
+
+
+def grown(path: Path, progress: Progress) -> tuple[list[Event], Progress]:
+    """What is told of a session after a progress, and the progress as it comes back from the archive."""
+    running = OPENCODE.parse(only(path), progress, final=False)
+    events = list(running)
+    after = running.progress
+    return events, Progress(after.offset, after.line, json.loads(json.dumps(after.state)))
+
+
+def test_growth_tells_the_last_message_and_what_came_after_it(tmp_path: Path) -> None:
+    path = stored(tmp_path / "opencode.db")
+    whole, progress = grown(path, Progress())
+    again, _ = grown(path, progress)
+    assert turns(again) == {} and progress.offset == 2
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO message VALUES ('msg_09', 'ses_1', ?, ?, 0)", (T + 9, data({"role": "user"}, 9)))
+        db.execute("INSERT INTO part VALUES ('prt_9', 'msg_09', 'ses_1', ?, 0)", (json.dumps(text("하나 더")),))
+        db.commit()
+    events, _ = grown(path, progress)
+    assert [turn.text for turn in turns(events).values()] == ["하나 더"]
+    assert isinstance(events[0], About) and events[0].cwd == "/srv/shop"
+    assert turns(events, turns(whole)) == turns(told(only(path)))
+
+
+def test_an_answer_that_grew_is_told_again(tmp_path: Path) -> None:
+    path = stored(tmp_path / "opencode.db", TALK[:2])
+    _, progress = grown(path, Progress())
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE part SET data = ? WHERE id = 'prt_msg_02ses_12'", (json.dumps(text("바꿨습니다. 더")),))
+        db.commit()
+    events, _ = grown(path, progress)
+    assert [turn.text for turn in turns(events).values()] == ["바꿨습니다. 더", "KeyError: 'id'"]
+    assert len(outcomes(events)) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE part SET data = '{}' WHERE message_id = 'msg_01ses_1'",
+        "DELETE FROM message WHERE id = 'msg_03ses_1'",
+        "DELETE FROM message",
+        """UPDATE session SET revert = '{"messageID": "msg_01ses_1"}'""",
+    ],
+)
+def test_a_session_that_is_there_no_more_as_it_was_is_read_whole(tmp_path: Path, change: str) -> None:
+    path = stored(tmp_path / "opencode.db")
+    _, progress = grown(path, Progress())
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(change)
+        db.commit()
+    with pytest.raises(Reread):
+        grown(path, progress)
+
+
+def test_a_session_without_messages_is_nothing(tmp_path: Path) -> None:
+    assert grown(stored(tmp_path / "opencode.db", []), Progress()) == ([], Progress())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE part SET data = '{}', time_updated = time_updated + 50 WHERE message_id = 'msg_02ses_1'",
+        "UPDATE message SET data = '{}', time_updated = time_updated + 50 WHERE id = 'msg_02ses_1'",
+        "INSERT INTO part VALUES ('prt_9', 'msg_02ses_1', 'ses_1', '{}', 0)",
+        "INSERT INTO message VALUES ('msg_09', 'ses_1', 0, '{}', 0)",
+        "UPDATE session SET time_updated = time_updated + 50",
+    ],
+)
+def test_what_changes_in_the_database_changes_the_stamp_of_its_session_alone(tmp_path: Path, change: str) -> None:
+    path = stored(tmp_path / "opencode.db", TALK[:2])
+    stored(path, TALK[:2], "ses_2")
+    before = {one.member: one.stamp for one in OPENCODE.members(Found("opencode", path))}
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(change + (" WHERE id = 'ses_1'" if "UPDATE session" in change else ""))
+        db.commit()
+    after = {one.member: one.stamp for one in OPENCODE.members(Found("opencode", path))}
+    assert {member for member in after if after[member] != before[member]} == {"ses_1"}
+
+
+def test_databases_without_clocks_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "CREATE TABLE session (id, directory); CREATE TABLE message (id, session_id, data); CREATE TABLE part (id, message_id, data);"
+            "INSERT INTO session VALUES ('ses_1', '/srv'); INSERT INTO message VALUES ('msg_1', 'ses_1', '{\"role\": \"user\"}');"
+            'INSERT INTO part VALUES (\'prt_1\', \'msg_1\', \'{"type": "text", "text": "질문"}\')'
+        )
+    assert [turn.text for turn in turns(told(only(path))).values()] == ["질문"]
+
+
+def test_databases_of_other_channels_are_found(tmp_path: Path) -> None:
+    stored(tmp_path / "opencode.db")
+    stored(tmp_path / "opencode-dev.db", session="ses_2")
+    assert sorted((one.path.name, one.member) for one in OPENCODE.discover(tmp_path)) == [
+        ("opencode-dev.db", "ses_2"),
+        ("opencode.db", "ses_1"),
+    ]
+
+
+def test_a_locked_database_says_so_and_its_files_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    path = stored(tmp_path / "opencode.db")
+    stored(tmp_path / "opencode-dev.db", session="ses_2")
+    filed(tmp_path)
+    with locked(path, "UPDATE session SET title = ''"):
+        found = {one.name: one for one in OPENCODE.discover(tmp_path)}
+        assert set(found) == {str(path), f"{tmp_path / 'opencode-dev.db'}#ses_2"}
+        with pytest.raises(OSError, match="locked"):
+            OPENCODE.parse(found[str(path)], Progress(), final=False)
+    assert told(found[str(path)]) == []  # by now it can be asked: the next discovery tells what is in it
+
+
+def test_a_damaged_database_hides_no_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "opencode.db").write_bytes(b"not a database" * 100)
+    path = filed(tmp_path)
+    assert [one.path for one in OPENCODE.discover(tmp_path)] == [tmp_path / "opencode.db", path]
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,7 @@ BASH = entry("2", "assistant", tool("bash", {"command": "ls"}), "1")
         ("renamed.jsonl", [header("S1"), entry("1", "bashExecution", "x", command="ls")], "pi"),
         ("renamed.jsonl", [header("S1"), ASKED], "openclaw"),
         ("renamed.jsonl", [header(UUID), entry("1", "user", "[Telegram 홍 2026-01-02] 배포했어?")], "openclaw"),
+        ("renamed.jsonl", [header(UUID), entry("1", "user", "Sender: \u27e6openclaw:ctx\u27e7\nid=1\n\n배포했어?")], "openclaw"),
         ("renamed.jsonl", [header(UUID), ASKED, entry("2", "assistant", tool("exec", {}), "1")], "openclaw"),
         ("renamed.jsonl", [header(UUID), {"type": "custom", "customType": "openclaw.runtime-context"}, ASKED], "openclaw"),
         ("renamed.jsonl", [header(UUID), {"type": "custom", "customType": "model-snapshot"}, ASKED], "openclaw"),

@@ -107,7 +107,7 @@ def test_only_what_people_and_the_model_said_to_each_other_is_kept(tmp_path: Pat
         node("c", "t", "assistant", {"content_type": "code", "text": "print(1)"}, recipient="python"),
         node("o", "c", "tool", {"content_type": "execution_output", "text": "1"}),
         node("h", "o", "assistant", "hidden", metadata={"is_visually_hidden_from_conversation": True}),
-        node("b", "h", "assistant", "답\ue200cite\ue202turn0\ue201입니다"),
+        node("b", "h", "assistant", "답\ue200cite\ue202turn0\ue201입니다【12†a.pdf】"),
     )
     path = as_file([talk])(tmp_path)
     assert said(ChatGpt(), path) == [("user", "앞\n\n말"), ("assistant", "답입니다")]
@@ -143,6 +143,14 @@ def test_title_and_times_are_the_conversations(tmp_path: Path) -> None:
     assert next(event for event in events if isinstance(event, About)).last_time == int(T * 1000)
 
 
+@pytest.mark.parametrize("title", ["New chat", "", "새 채팅"])
+def test_what_has_no_title_is_called_by_its_first_prompt(title: str, tmp_path: Path) -> None:
+    told = as_file([tree("c1", node("a", "root", "user", "포트는?\n둘째 줄"), title=title)])(tmp_path)
+    asked = as_file([chat("s", message("1", "human", "포트는?")) | {"name": title}], "b.json")(tmp_path)
+    for source, path in ((ChatGpt(), told), (ClaudeAi(), asked)):
+        assert [event for event in parse(source, path)[0] if isinstance(event, Title)] == [Title("포트는?", 0)]
+
+
 def test_the_same_keys_come_from_zip_parts_and_file(tmp_path: Path) -> None:
     found = [as_file(TWO)(tmp_path), as_file(zipped(**SHARDS), "a.zip")(tmp_path)]
     one, other = (set(turns(parse(ChatGpt(), path)[0])) for path in found)
@@ -171,6 +179,24 @@ def test_claude_messages_without_blocks_give_their_text(tmp_path: Path) -> None:
         ("user", "예전 형식"),
         ("assistant", "답"),
     ]
+
+
+def test_what_was_pasted_into_claude_is_said_and_files_are_not(tmp_path: Path) -> None:
+    pasted = {"file_name": "", "extracted_content": "lock wait: 30s"}
+    old = {"file_name": "paste-2.txt", "extracted_content": "lock wait: 60s"}
+    file = {"file_name": "manual.pdf", "extracted_content": "chapter one"}
+    asked = message("1", "human", "왜 멈추지?", attachments=[pasted, file, old, {"file_name": ""}, None])
+    assert said(ClaudeAi(), as_file([chat("s", asked)])(tmp_path)) == [
+        ("user", "왜 멈추지?\n\nlock wait: 30s\n\nlock wait: 60s")
+    ]
+
+
+def test_blocks_that_the_export_leaves_out_are_no_words(tmp_path: Path) -> None:
+    note = "```\nThis block is not supported on your current device yet.\n```"
+    called = message("2", "assistant", "", content=[{"type": "tool_use", "name": "x"}]) | {"text": note}
+    spoken = message("3", "assistant", "", content=[]) | {"text": f"먼저 찾아볼게요.\n\n{note}"}
+    path = as_file([chat("s", message("1", "human", "찾아줘"), called, spoken)])(tmp_path)
+    assert said(ClaudeAi(), path) == [("user", "찾아줘"), ("assistant", "먼저 찾아볼게요.")]
 
 
 def test_a_broken_conversation_costs_only_itself(tmp_path: Path) -> None:
@@ -211,7 +237,8 @@ def test_other_json_and_other_archives_are_none(tmp_path: Path) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    # Wider numbers become floats.
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=30),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=20,
 )
