@@ -237,9 +237,13 @@ def _unchanged(
 
 
 def _idle(last: int, idle_minutes: int) -> bool:
-    """Whether nothing was written for that long since `last` (UTC ms). A clock that runs ahead keeps nothing open for ever."""
-    now = now_ms()
-    return now - min(last, now) >= idle_minutes * MINUTE
+    """Whether nothing was written for that long since `last` (UTC ms)."""
+    return _distance(last) >= idle_minutes * MINUTE
+
+
+def _distance(last: int) -> int:
+    """Milliseconds between now and then. What lies far ahead was written by a wrong clock, and keeps nothing open for ever."""
+    return abs(now_ms() - last)
 
 
 # --- reading ---
@@ -375,7 +379,7 @@ def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callabl
         if key not in present
         and row["missing_since"] is None
         and any(key[1].startswith(root) for root in roots)
-        and not Path(key[1]).exists()
+        and _is_gone(Path(key[1]))
         and not any(key[1][:at] in whole for at, letter in enumerate(key[1]) if letter == "#")
     ]
     if gone:
@@ -383,6 +387,13 @@ def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callabl
 
         with home.database.transaction() as tx:
             sessions.mark_missing(tx, gone, now_ms())
+
+
+def _is_gone(path: Path) -> bool:
+    try:
+        return not path.exists()
+    except OSError:  # a folder that is closed to us says nothing
+        return False
 
 
 def _settle(home: Home, events: list[Told]) -> None:
@@ -481,8 +492,5 @@ def due(rows: Iterable[DueSession], idle_minutes: int, *, finished: bool) -> tup
 def _minutes_left(row: DueSession, idle_minutes: int) -> int:
     if row.status in (Status.ENDED, Status.RESET, Status.DELETED):
         return 0
-    now = now_ms()
-    last = max(row.ended_at or 0, (row.mtime_ns or 0) // 1_000_000)
-    # A clock that runs ahead must not keep a session open for ever.
-    idle = now - min(last, now)
+    idle = min(_distance(row.ended_at or 0), _distance((row.mtime_ns or 0) // 1_000_000))
     return -(-(idle_minutes * MINUTE - idle) // MINUTE)

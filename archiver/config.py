@@ -143,11 +143,23 @@ def _in_range(value: object) -> bool:
     return not isinstance(value, str) or (bool(value.strip()) and value.isprintable())
 
 
+def nearest(name: str) -> str | None:
+    """The setting that was probably meant, be its section wrong or missing."""
+    from difflib import get_close_matches  # noqa: PLC0415  needed only for a slip
+
+    last = {key.rpartition(".")[2]: key for key in known()}
+    found = get_close_matches(name, known(), 1) or [
+        last[close] for close in get_close_matches(name.rpartition(".")[2], last, 1)
+    ]
+    return found[0] if found else None
+
+
 def _unknown(path: Path, content: str, name: str) -> WwtError:
     section, _, _ = name.partition(".")
-    near = [key for key in known() if key.startswith(f"{section}.")] or list(known())
-    where = _place(path, content, name)
-    return WwtError("config.unknown", path=where, name=name, known=", ".join(near), exit_code=USAGE)
+    here = ", ".join([key for key in known() if key.startswith(f"{section}.")] or known())
+    where, meant = _place(path, content, name), nearest(name)
+    key = "config.unknown_near" if meant else "config.unknown"
+    return WwtError(key, path=where, name=name, meant=meant, known=here, exit_code=USAGE)
 
 
 def _ill_typed(path: Path, content: str, name: str, wanted: str) -> WwtError:

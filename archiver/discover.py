@@ -148,16 +148,16 @@ def _walk(folder: Path, problems: list[Problem]) -> Iterator[Path]:
             continue
         entered.add(real)
         try:
-            children = sorted(here.iterdir())
+            children = [(child, child.is_dir(), child.is_file()) for child in sorted(here.iterdir())]
         except OSError as error:
             problems.append(_unreadable(here, error))
             continue
-        for child in children:
+        for child, is_folder, is_file in children:
             if child.name.startswith(".") and child.name not in _HIDDEN:
                 continue
-            if child.is_dir():
+            if is_folder:
                 waiting.append(child)
-            elif child.is_file():
+            elif is_file:
                 yield child
 
 
@@ -166,7 +166,7 @@ def _file(path: Path, known: Mapping[str, str], found: list[Found], problems: li
     if not named and not _may_be_transcript(path):
         return
     # Of other names than the agents' own many are no transcript, and no one asks why.
-    expected = named or (path.name.endswith(_SUFFIXES) and not _is_kept_beside(path))
+    expected = named or (path.name.lower().endswith(_SUFFIXES) and not _is_kept_beside(path))
     try:
         one = _sniffed(path, HEADS if expected else HEADS[:1]) or _known(path, known)
         members = list(_members(one)) if one is not None else []
@@ -191,7 +191,8 @@ def _unreadable(path: Path, error: OSError) -> Problem:
 
 
 def _may_be_transcript(path: Path) -> bool:
-    return path.name not in _CREDENTIALS and any(fnmatch(path.name, pattern) for pattern in _PATTERNS)
+    name = path.name.lower()
+    return name not in _CREDENTIALS and any(fnmatch(name, pattern) for pattern in _PATTERNS)
 
 
 def _members(found: Found) -> Iterable[Found]:

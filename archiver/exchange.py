@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
-from archiver import adopt, mirror
+from archiver import adopt, erase, mirror
 from archiver.adopt import Brought, Fate
 from archiver.archive import embed
 from archiver.home import Home
@@ -56,7 +56,12 @@ class Imported:
     notices: tuple[str, ...] = ()
 
 
-def export(home: Home, folder: Path, project: str | None = None) -> Synced:
+def export(
+    home: Home,
+    folder: Path,
+    project: str | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> Synced:
     """Write knowledge into the folder as notes, with the verdicts beside them: all of it, or a project's and what is global.
 
     What people wrote there stays as it is. The vault itself is brought up as it always is.
@@ -66,7 +71,9 @@ def export(home: Home, folder: Path, project: str | None = None) -> Synced:
     if _same(folder, home.vault.folder):
         return own
     vault = Vault(folder, home.database, home.redact, normalise=home.vault.normalise)
-    done = vault.export(_wanted(home, project), home.vault.extras())
+    done = vault.export(
+        _wanted(home, project), home.vault.extras(), lambda count, total: progress("notes", count, total)
+    )
     # What a person has to settle in the vault is not in the export either.
     return replace(
         done,
@@ -87,7 +94,7 @@ def bring(home: Home, folder: Path, progress: Progress = lambda stage, done, tot
     if not _same(folder, home.vault.folder):
         home.vault.sync()  # what a person wrote into the vault counts as ours
     with home.database.transaction() as tx:
-        exchange.bring_forgotten(tx, mirror.read_forgotten(folder))
+        emptied = exchange.bring_forgotten(tx, mirror.read_forgotten(folder))
     with _remembered(folder) as ledger:
         reading = adopt.read(folder, ledger, home.redact)
         run = _Import(home, ledger, reading)
@@ -95,6 +102,8 @@ def bring(home: Home, folder: Path, progress: Progress = lambda stage, done, tot
     verdicts = _bring_verdicts(home, folder)
     run.vouch()
     home.vault.sync(lambda uid: run.extras.get(uid, {}))
+    if emptied:
+        erase.finish(home)  # if another process is in the way, the next run of wwt does it
     return replace(run.result(), verdicts=verdicts, notices=tuple(_indexed(home, progress)))
 
 
@@ -117,7 +126,9 @@ class _Import:
         total, done = len(self.reading.brought), 0
         for batch in _batches(self.reading.brought, BATCH):
             with self.home.database.transaction() as tx:
-                agreed = dict(same for one in batch if (same := self._note(tx, self._placed(one))))
+                placed = [self._placed(one) for one in batch]
+                now = self._standing(tx, placed)
+                agreed = dict(same for one in placed if (same := self._note(tx, one, now.get(one.note.uid))))
                 for uid, entry in knowledge.get_all(tx, list(agreed)).items():
                     self._remember(agreed[uid], entry)
             done += len(batch)
@@ -154,11 +165,15 @@ class _Import:
         note = one.note.normalised(self.normalise)
         return replace(one, note=replace(note, project=self.projects.get(note.project or "") or note.project))
 
-    def _note(self, tx: Connection, one: Brought) -> tuple[str, Brought] | None:
-        """Take a note in. Its uid, if note and entry say the same now."""
-        entry = self.known.get(one.note.uid)
-        if one.note.uid and (entry is None or not one.note.same_as(entry)):
-            entry = knowledge.get_all(tx, [one.note.uid]).get(one.note.uid)  # as it stands now
+    def _standing(self, tx: Connection, batch: Sequence[Brought]) -> dict[str, Entry]:
+        """The entries of these notes. One that says what its note says need not be read again."""
+        same = {
+            uid: entry for one in batch if (entry := self.known.get(uid := one.note.uid)) and one.note.same_as(entry)
+        }
+        return same | knowledge.get_all(tx, [uid for one in batch if (uid := one.note.uid) and uid not in same])
+
+    def _note(self, tx: Connection, one: Brought, entry: Entry | None) -> tuple[str, Brought] | None:
+        """Take a note in, given its entry as it stands. The uid, if note and entry say the same now."""
         if entry is None:
             return self._new(tx, one)
         self.uids.append(entry.uid)

@@ -17,8 +17,10 @@ DEEPEST = 20
 """Lists within lists of front matter."""
 SHOWN = 60
 """Characters of a value that cannot be."""
-UID = re.compile(r"[\w-]{1,64}")
+UID = re.compile(r"\w[\w-]{0,63}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_VALUE = (ValueError, LookupError, RecursionError, AttributeError, TypeError, OverflowError)
+"""What YAML raises for values such as 2026-13-45."""
 
 Front = dict[str, Any]
 
@@ -50,31 +52,49 @@ def loaded(matter: str) -> tuple[Front, tuple[int, str] | None]:
     import yaml  # noqa: PLC0415  20 ms, paid when a note is written or read
 
     try:
-        _check(matter)
+        if (line := _excess(matter)) is not None:
+            return {}, (line, text("vault.too_much_matter"))
         found = yaml.load(matter, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        str(found)  # Python refuses to write out a number of thousands of digits, though hexadecimal ones are read
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or str(error).split("\n")[0]
-        return {}, ((mark.line if mark else 0) + 2, str(reason))
-    except (ValueError, RecursionError, AttributeError, TypeError, OverflowError) as error:  # such as 2026-13-45
-        return {}, (2, str(error))
+        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+        return {}, ((mark.line if mark else 0) + 2, text("vault.no_yaml", problem=problem))
+    except _NO_VALUE:
+        return {}, _no_value(matter)
     if not isinstance(found, dict):
         return {}, (2, text("vault.no_front_matter"))
     return {str(key): value for key, value in found.items()}, None
 
 
-def _check(matter: str) -> None:
-    """Refuse what is small to write and huge to build: aliases of aliases, and very deep nesting."""
+def _no_value(matter: str) -> tuple[int, str]:
+    """Which field it is that has the right shape, and no value that there is."""
+    import yaml  # noqa: PLC0415  20 ms, paid when a note is written or read
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(matter)
+    whole: Any = loader.get_single_node()
+    for key, value in whole.value:
+        try:
+            str(loader.construct_object(value, deep=True))
+        except _NO_VALUE:
+            line = value.start_mark.line + 2
+            return line, text("vault.no_value", field=str(key.value)[:SHOWN])
+    return 2, text("vault.no_front_matter")
+
+
+def _excess(matter: str) -> int | None:
+    """The line with what is small to write and huge to build: aliases of aliases, and very deep nesting."""
     import yaml  # noqa: PLC0415  20 ms, paid when a note is written or read
 
     if len(matter) > MOST_MATTER:
-        raise yaml.MarkedYAMLError(problem=text("vault.too_much_matter"))
+        return 2
     depth = 0
     for event in yaml.parse(matter, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent) or depth > DEEPEST:
             mark: Any = event.start_mark
-            raise yaml.MarkedYAMLError(problem=text("vault.too_much_matter"), problem_mark=mark)
+            return int(mark.line) + 2
+    return None
 
 
 def uid_in(front: Front, name: str) -> str:

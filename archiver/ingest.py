@@ -31,7 +31,7 @@ from archiver.transcript import (
     Unreadable,
     Upsert,
 )
-from store import chunks, projects, sessions, succession
+from store import chunks, forgetting, projects, sessions, succession
 from store.database import Database
 from store.records import Conversation, Fact, Role, SafeText, State, Status, Turn, now_ms
 
@@ -238,7 +238,14 @@ class _Filing:
                 self._flush(session)
                 if more := self.redact(text).strip():
                     sessions.extend_turn(
-                        self.tx, self.source.agent, session.id, session.external_id, self._id(key), more, session.change
+                        self.tx,
+                        self.source.agent,
+                        session.id,
+                        session.external_id,
+                        self._id(key),
+                        more,
+                        session.change,
+                        own=session.forgotten is not None,
                     )
             case Retract(key):
                 self._flush(session)
@@ -314,10 +321,21 @@ class _Filing:
             values["project_id"] = project_of(self.tx, about.cwd, self.redact)
             session.retitled = True
         if about.parent and known.parent_id is None:
-            parent = sessions.ensure(self.tx, self.source.agent, self._id(about.parent))
+            parent = self._parent(session, self._id(about.parent), is_subagent=about.is_subagent)
             values["parent_id"] = parent if parent != session.id else None
         sessions.refine(self.tx, session.id, **values)
         sessions.widen(self.tx, session.id, about.first_time, about.last_time)
+
+    def _parent(self, session: _Session, external_id: SafeText, *, is_subagent: bool) -> int | None:
+        """Id of the session that began this one, made if new; None if it was forgotten, and then its subagent is too."""
+        agent = self.source.agent
+        gone = sessions.forgotten_up_to(self.tx, agent, external_id)
+        if gone is None:
+            return sessions.ensure(self.tx, agent, external_id)
+        if is_subagent and (session.forgotten is None or session.forgotten < gone):
+            forgetting.entomb(self.tx, forgetting.Named(agent, session.external_id), gone)
+            session.forgotten = gone
+        return sessions.find(self.tx, agent, external_id)
 
     def _id(self, native: str) -> SafeText:
         safe = safe_id(native, self.redact)
@@ -352,6 +370,10 @@ class _Filing:
             sessions.reopen(self.tx, session.id)
         if session.change.any:
             self._changed(session.id, session.change)
+        if session.forgotten is not None and not forgetting.revived(self.tx, session.id):
+            self.report.session_ids.discard(session.id)
+            self.last_session = None
+            return
         if session.retitled:
             chunks.reindex(self.tx, session.id)
         self.last_session = session.id

@@ -17,6 +17,8 @@ from store.errors import WwtError
 from store.records import Entry
 
 LOCK_SECONDS = 60.0
+_NAMES = "surrogateescape"
+"""A file's name need not be text: it is written as the bytes that it is."""
 REMEMBERED = 50
 """Versions of an entry that are remembered by name."""
 
@@ -62,16 +64,15 @@ class Ledger:
     @classmethod
     def read(cls, folder: Path) -> Ledger:
         try:
-            raw = json.loads((folder / ".wwt" / "state.json").read_text(encoding="utf-8"))
+            raw = json.loads((folder / ".wwt" / "state.json").read_text("utf-8", _NAMES))
             return cls(folder, {uid: _kept(fields) for uid, fields in raw["notes"].items()})
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls(folder)
 
     def save(self) -> None:
         stored = {"schema": 1, "notes": {uid: asdict(kept) for uid, kept in sorted(self.notes.items())}}
-        atomic.write_if_changed(
-            self.folder / ".wwt" / "state.json", json.dumps(stored, ensure_ascii=False, indent=1).encode()
-        )
+        data = json.dumps(stored, ensure_ascii=False, indent=1).encode("utf-8", _NAMES)
+        atomic.write_if_changed(self.folder / ".wwt" / "state.json", data)
 
     def put(self, entry: Entry, path: Path, data: bytes) -> None:
         """Note that `data` is what the file says, and that the entry says the same."""

@@ -27,6 +27,7 @@ from archiver.front import (
     tags_in,
     uid_in,
 )
+from rules.scrub import scrub
 from staging.documents import Redact
 from store.messages import text
 from store.records import DecidedBy, Entry, EntryType, Quote, Role, SafeText, Scope
@@ -205,10 +206,10 @@ def parse(path: Path, data: bytes, redact: Redact) -> Note | Broken:
         return Broken(path, *fault)
     marks = list(_MARKED.finditer(body))
     words, below = (body[: marks[-1].start()], body[marks[-1].end() :]) if marks else (body, "")
-    heading = re.search(r"^# +(.*\S)[ \t]*$", words, re.MULTILINE)
+    heading = re.search(r"^# +(\S.*)$", words, re.MULTILINE)
     if heading is None:
         return Broken(path, matter.count("\n") + 3, text("vault.no_summary"))
-    masked = redact(whole) != whole
+    masked = redact(whole) != scrub(whole)
     try:
         # What a person wrote above the heading is theirs too.
         detail = words[: heading.start()].strip("\n") + "\n\n" + words[heading.end() :].strip("\n")

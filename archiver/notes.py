@@ -34,5 +34,8 @@ def files(folder: Path) -> Files:
 
 def beside(path: Path) -> Path:
     """Where the other version of a note is kept when both sides changed."""
-    stem = path.name.removesuffix(".md").encode()[: LONGEST_NAME - 5 - len(CONFLICT)].decode("utf-8", "ignore")
+    stem = path.name.removesuffix(".md")
+    room = LONGEST_NAME - 5 - len(CONFLICT)
+    if len(os.fsencode(stem)) > room:
+        stem = os.fsencode(stem)[:room].decode("utf-8", "ignore")
     return path.with_name(stem + CONFLICT)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 """Called as (stage, done, total); the stages are words, vectors, embed."""
 
-PAGES = 8
-"""Of 500 rows each: what is written at once, about ten seconds' work."""
+PAGES = 4
+"""Of 500 rows each: what is written at once, and lost where the process is killed; a few seconds' work."""
 PATIENCE = 600.0
 """Seconds to wait for whoever writes to an index just now."""
 PLACE = "progress.json"

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -42,11 +42,13 @@ _DOCUMENT = re.compile(r"(.+-[0-9a-f]{8}|patterns-.+?)(\.new)*\.json")
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """How much is there; sessions and entries are None where the database cannot be read."""
+    """How much is there; sessions and entries are None where the database cannot be read. `left` would stay, as in `Cleared`."""
 
     sessions: int | None
     entries: int | None
     waiting: int
+    files: int
+    left: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +69,47 @@ def holding(root: Path) -> Holding | None:
     if counts is None and not _looks_like_ours(root):
         raise WwtError("reset.not_ours", path=root)
     waiting = sum(_waiting(path) for path in _files(root / "staging") if path.parent.name == "staging")
-    return Holding(counts and counts["sessions"], counts and counts["entries"], waiting)
+    ours = _all(root)
+    left = (*_led(ours), *_strange(root, set(ours)))
+    if counts is None:
+        return Holding(None, None, waiting, len(ours), left)
+    return Holding(counts["sessions"], counts["entries"], waiting, len(ours), left)
 
 
 def reset(root: Path) -> Cleared:
     """Remove it. Killed at any instant it can be run again. Links are removed and never followed."""
     if holding(root) is None:
         return Cleared(0)
-    led: list[Path] = []
     with _alone(root):
-        ours = [*_ours(root), *(root / name for name in BESIDE)]
+        ours = _all(root)
+        led = _led(ours)
         marks = [path for path in ours if any(path.is_relative_to(root / mark) for mark in MARKS)]
-        removed = sum(_remove(path, led) for path in ours if path not in marks)
-    removed += sum(_remove(path, led) for path in [*(root / name for name in DATABASE), *marks])
+        database = [root / name for name in DATABASE]
+        removed = sum(_remove(path) for path in ours if path not in (*marks, *database))
+    removed += sum(_remove(path) for path in [*database, *marks])
     for name in KNOWN:
         _drop_empty(root / name)
-    strange = [path for name in KNOWN for path in _files(root / name)]
-    strange += [path for path in _inside(root) if path.name not in (*STAYS, *KNOWN)]
-    return Cleared(removed, (*led, *strange))
+    return Cleared(removed, (*led, *_strange(root, ())))
 
 
 # --- what is ours ---
+
+
+def _all(root: Path) -> list[Path]:
+    beside = (root / name for name in (*BESIDE, *DATABASE))
+    return [*_ours(root), *(path for path in beside if path.is_symlink() or path.exists())]
+
+
+def _led(ours: Iterable[Path]) -> list[Path]:
+    """Where links among these lead."""
+    return [path.parent / path.readlink() for path in ours if path.is_symlink()]
+
+
+def _strange(root: Path, ours: Collection[Path]) -> list[Path]:
+    """What wwt does not know."""
+    found = [path for name in KNOWN for path in _files(root / name)]
+    found += [path for path in _inside(root) if path.name not in (*STAYS, *KNOWN)]
+    return [path for path in found if path not in ours]
 
 
 def _ours(root: Path) -> list[Path]:
@@ -95,8 +117,8 @@ def _ours(root: Path) -> list[Path]:
     found = []
     for name, patterns in KNOWN.items():
         for path in _files(root / name):
-            special = {"staging": _is_document, "vault": _is_note}.get(name, lambda path: False)
-            if path == root / name or path in notes or _fits(path, root / name, patterns) or special(path):
+            by_content = (name == "staging" and _is_document(path)) or (name == "vault" and _is_note(path))
+            if path == root / name or path in notes or by_content or _fits(path, root / name, patterns):
                 found.append(path)
     return found
 
@@ -191,9 +213,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _remove(path: Path, led: list[Path]) -> int:
-    if path.is_symlink():
-        led.append(path.parent / path.readlink())
+def _remove(path: Path) -> int:
     try:
         path.unlink()
     except FileNotFoundError:

@@ -24,14 +24,19 @@ def set_value(path: Path, key: str, value: object) -> None:
 
     Raises WwtError and changes nothing where the file is broken, or would not be sound with this value in it.
     """
-    _edit(path, key, partial(_put, value=value))
+    _edit(path, key, partial(_put, value=value), checked=True)
 
 
 def unset(path: Path, key: str) -> bool:
-    """Take a setting out of the file, also one that wwt does not know. False where it was not in it."""
-    if key not in config.settings_in(config.parsed(path, config.decoded(path, atomic.read(path) or b""))):
+    """Take a setting out of the file, also one that wwt does not know. False where it was not in it.
+
+    A setting that is wrong may go though another is wrong too: of two, one has to go first.
+    """
+    held = config.settings_in(config.parsed(path, config.decoded(path, atomic.read(path) or b"")))
+    if key not in held:
         return False
-    _edit(path, key, _take_out)
+    sound = key in config.known() and not config.wanted_of(key, held[key])
+    _edit(path, key, _take_out, checked=sound)
     return True
 
 
@@ -50,12 +55,13 @@ def _take_out(document: Any, section: str, name: str) -> None:
         document.pop(section, None)  # empty, it would still be a section that wwt does not know
 
 
-def _edit(path: Path, key: str, change: Change) -> None:
+def _edit(path: Path, key: str, change: Change, *, checked: bool) -> None:
     with _locked(path):
         before = atomic.read(path) or b""
         content = config.decoded(path, before)
         after = _edited(path, content, key, change)
-        config.checked(path, after, content)
+        if checked:
+            config.checked(path, after, content)
         # What a link leads to is replaced, so that a file kept among one's dotfiles stays there.
         atomic.write(path.resolve(), _in_its_form(before, after.encode()))
 

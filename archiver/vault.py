@@ -12,6 +12,7 @@ from archiver.ledger import Kept, Ledger, entry_digest, locked
 from archiver.mirror import read_verdicts
 from archiver.note import Broken, Note, extra, parse, render, renewed, uid_of
 from archiver.notes import beside, files
+from rules.scrub import scrub
 from staging import atomic
 from staging.documents import Redact
 from staging.names import slug
@@ -23,8 +24,13 @@ from store.records import Entry, now_ms
 SAME_NAME = 100
 """Names tried where another file has the one that a note should get."""
 
+AT_ONCE = 256
+"""Notes written between two calls of a progress."""
+
 Extras = Callable[[str], dict[str, Any]]
 """Front matter keys of a person's own, for the note of this uid."""
+Progress = Callable[[int, int], None]
+"""Called as (done, total) while notes are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class _Run:
     ledger: Ledger
     adopt: bool
     extras: Extras
+    progress: Progress = lambda done, total: None
     moved: dict[str, Path] | None = None
     unchanged: int = 0
     writes: list[tuple[Entry, Path]] = field(default_factory=list)
@@ -75,9 +82,14 @@ class Vault:
         """Adopt what people edited, then write what the database changed. Running it again changes nothing."""
         return self._bring_up(adopt=True, wanted=None, extras=extras)
 
-    def export(self, wanted: Collection[str] | None = None, extras: Extras = lambda uid: {}) -> Synced:
+    def export(
+        self,
+        wanted: Collection[str] | None = None,
+        extras: Extras = lambda uid: {},
+        progress: Progress = lambda done, total: None,
+    ) -> Synced:
         """Write what the database changed and adopt nothing: an edited note stays as it is. `wanted` are uids, None is every entry."""
-        return self._bring_up(adopt=False, wanted=wanted, extras=extras)
+        return self._bring_up(adopt=False, wanted=wanted, extras=extras, progress=progress)
 
     def extras(self) -> Extras:
         """Tells the front matter keys that a person added to the note of an entry."""
@@ -107,18 +119,17 @@ class Vault:
         """What a person wrote stays but for the secret; the next `sync` takes it for the edit that it is."""
         words = path.read_bytes().decode("utf-8", "replace")
         masked = self.redact(words)
-        return masked != words and atomic.write(path, masked.encode())
+        return masked != scrub(words) and atomic.write(path, masked.encode())
 
     def _renamed(self, ledger: Ledger, kept: Kept) -> Kept:
         """A note whose name holds a secret moves to a name without it."""
         path = ledger.inside(kept.file)
-        if path is None or not path.is_file():
-            return kept
-        name = self.redact(path.stem)
-        if name == path.stem:
+        name = self.redact(path.stem) if path else ""
+        if path is None or name == scrub(path.stem):
             return kept
         new = path.with_name(f"{slug(name, characters=120, size=200)}.md")
-        path.rename(new)
+        if path.is_file():  # or it was moved by a run that was killed before it noted that
+            path.rename(new)
         return replace(kept, file=ledger.relative(new))
 
     def remove(self, uid: str) -> None:
@@ -141,9 +152,16 @@ class Vault:
             kept = [v for v in read_verdicts(self.folder) if v.anchor not in gone]
             mirror.write_verdicts(self.folder, kept, union=False)
 
-    def _bring_up(self, *, adopt: bool, wanted: Collection[str] | None, extras: Extras) -> Synced:
+    def _bring_up(
+        self,
+        *,
+        adopt: bool,
+        wanted: Collection[str] | None,
+        extras: Extras,
+        progress: Progress = lambda done, total: None,
+    ) -> Synced:
         with locked(self.folder):
-            run = _Run(Ledger.read(self.folder), adopt, extras)
+            run = _Run(Ledger.read(self.folder), adopt, extras, progress)
             entries = self._entries()
             for entry in entries:
                 if wanted is None or entry.uid in wanted:
@@ -255,7 +273,11 @@ class Vault:
             run.ledger.intend(entry, path, data)
         if rendered:
             run.ledger.save()
-        refused = atomic.write_all([(path, data) for _, path, data in rendered])
+        refused: dict[Path, OSError] = {}
+        for start in range(0, len(rendered), AT_ONCE):
+            part = rendered[start : start + AT_ONCE]
+            refused |= atomic.write_all([(path, data) for _, path, data in part])
+            run.progress(start + len(part), len(rendered))
         run.broken += [Broken(path, 0, error.strerror or str(error)) for path, error in refused.items()]
         run.writes = [(entry, path) for entry, path in run.writes if path not in refused]
         for entry, path, data in rendered:

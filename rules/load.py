@@ -6,15 +6,15 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache as once
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from rules.schema import Origin, Record
+from rules.schema import Examples, Origin, Record, Verb
 from store.messages import text
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def survey(
         faults += file.faults + _repeated(file, mine)
         mine |= {record.id: record for record in file.records if record.id not in mine}
         faults += [
-            Fault(path, line, name, text("rules.nothing_to_disable")) for name, line in file.off if name not in records
+            Fault(path, line, name, _misspelt("nothing_to_disable", name, records))
+            for name, line in file.off
+            if name not in records
         ]
         off |= {name: Origin(file=str(path), line=line) for name, line in file.off}
     standing = {name: Standing(record, True, off=off.get(name)) for name, record in records.items()}
@@ -204,7 +206,8 @@ def _elements(
         file.fault(_line(lines, ("schema",)), "", "schema", schema=SCHEMA)
     for key in document:
         if key != "schema" and key not in sections():
-            file.fault(lines[(key,)], "", "unknown_key", key=key, known=", ".join(("schema", *sections())))
+            reason = _misspelt("unknown_key", str(key), ("schema", *sections()))
+            file.faults.append(Fault(file.path, lines[(key,)], "", reason))
     held = document.get(section)
     if held is None:
         return
@@ -241,15 +244,48 @@ WANTED = {"string": "a_text", "tuple": "a_list", "list": "a_list", "dict": "a_ma
 WANTED |= {"bool": "a_bool", "int": "a_number", "float": "a_number"}
 
 
+BOUNDS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+
+
+def _misspelt(key: str, name: str, known: Iterable[str]) -> str:
+    """The message `key` about a name that is none of those known, with the one that was probably meant."""
+    from difflib import get_close_matches  # needed only for a slip  # noqa: PLC0415
+
+    listed = list(known)
+    meant = get_close_matches(name, listed, 1)
+    said = text(f"rules.{key}", key=name, known=", ".join(listed))
+    return said + text("rules.meant", name=meant[0]) if meant else said
+
+
+def _written(place: Place) -> str:
+    """`cues[0].lemma`. Pydantic also names the kind of a cue there, which is written nowhere."""
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".{part}"
+        for before, part in zip(("", *place), place, strict=False)
+        if not (isinstance(before, int) and part in ("pattern", "verb"))
+    ]
+    return "".join(parts).removeprefix(".")
+
+
 def _reason(detail: ErrorDetails, model: type[Record]) -> str:
     kind = detail["type"]
-    where = ".".join(str(part) for part in detail["loc"]) or "rule"
+    where = _written(detail["loc"]) or "rule"
     if kind.startswith("rules."):
         return text(kind, **({"where": where} | detail.get("ctx", {})))
     if kind == "missing":
         return text("rules.missing", key=where)
     if kind == "extra_forbidden":
-        return text("rules.unknown_key", key=where, known=", ".join(model.model_fields))
+        *above, name = detail["loc"]
+        inner: dict[object, type[BaseModel]] = {"examples": Examples, "verb": Verb}
+        holder = inner.get(above[-1] if above else "", model)
+        return _misspelt("unknown_key", str(name), holder.model_fields)
+    if kind in BOUNDS:
+        bound = f"{detail['ctx'][BOUNDS[kind]]:g}"
+        return text(f"rules.{kind}", where=where, bound=bound)
+    if kind == "literal_error":
+        return text("rules.one_of", where=where, known=detail["ctx"]["expected"].replace(" or ", ", "))
+    if kind == "string_pattern_mismatch":
+        return text("rules.bad_id", where=where)
     wanted = WANTED.get(kind.split("_")[0])
     if wanted and kind.endswith(("_type", "_parsing")):
         return text("rules.wrong_type", where=where, wanted=text(f"rules.{wanted}"))
@@ -292,8 +328,14 @@ def _located(node: Any, loader: Any, place: Place, lines: dict[Place, int]) -> A
     if isinstance(node, yaml.SequenceNode):
         return [_located(child, loader, (*place, index), lines) for index, child in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem=text("rules.no_name"), problem_mark=key.start_mark)
         return {key.value: _located(value, loader, (*place, key.value), lines) for key, value in node.value}
-    return loader.construct_object(node)
+    try:
+        return loader.construct_object(node)
+    except (ValueError, OverflowError) as error:  # a date that no calendar has
+        raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
 
 
 @once

@@ -88,9 +88,14 @@ _EDGES = re.compile(r"^[\s#\"'`.,;:/\\()\[\]{}-]+|[\s\"'`.,;:/\\()\[\]{}-]+$")
 
 
 def normalise(tag: str) -> str:
-    """One spelling of a tag: NFKC, lower case, no blanks at the ends, a hyphen for those inside. `DB` and `ｄｂ` are one."""
-    text = unicodedata.normalize("NFKC", tag).casefold()
-    return unicodedata.normalize("NFC", re.sub(r"[\s_]*\s[\s_]*", "-", _EDGES.sub("", text)))
+    """One spelling of a tag: NFKC, lower case, no blanks at the ends, a hyphen for those inside. `DB` and `ｄｂ` are one.
+
+    What is normalised stays as it is when it is normalised again.
+    """
+    text = tag
+    for _ in range(2):  # Folding undoes NFKC and NFKC brings back what folds; twice is enough (Unicode, D146).
+        text = unicodedata.normalize("NFKC", text.casefold())
+    return _EDGES.sub("", re.sub(r"[\s_]*\s[\s_]*", "-", text))
 
 
 def expand(words: Iterable[str], source: Lexicon) -> set[str]:

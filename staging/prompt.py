@@ -43,18 +43,28 @@ def ask(question: Question, **terminal: Any) -> str | None:
 
 def edit(text: str) -> str | None:
     """The text after the person's own editor had it; None if the editor failed or nothing changed."""
-    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ("notepad" if os.name == "nt" else "vi")
+    command = _editor()
     descriptor, name = tempfile.mkstemp(prefix="wwt-", suffix=".md")  # made 0600
     path = Path(name)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        if not _run([*shlex.split(command, posix=os.name != "nt"), name]):
+        if not _run([*command, name]):
             return None
         edited = path.read_text(encoding="utf-8", errors="replace")
     finally:
         path.unlink(missing_ok=True)
     return None if edited == text else edited
+
+
+def _editor() -> list[str]:
+    """The person's editor, with the options they gave it."""
+    choices = (os.environ.get("VISUAL", ""), os.environ.get("EDITOR", ""), "notepad" if os.name == "nt" else "vi")
+    named = next(choice for choice in choices if choice.strip())
+    try:
+        return shlex.split(named, posix=os.name != "nt")
+    except ValueError as error:  # a quotation that does not end
+        raise WwtError("review.no_editor", editor=named, reason=str(error).lower()) from error
 
 
 def _run(command: list[str]) -> bool:
@@ -64,7 +74,7 @@ def _run(command: list[str]) -> bool:
     try:
         return subprocess.run(command, check=False).returncode == 0
     except OSError as error:
-        raise WwtError("review.no_editor", editor=command[0], reason=error) from error
+        raise WwtError("review.no_editor", editor=command[0], reason=error.strerror or error) from error
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -18,7 +18,7 @@ from staging.waiting import Waiting
 from store import knowledge
 from store.errors import WwtError
 from store.messages import text
-from store.records import Entry, Scope
+from store.records import Entry, Scope, anchor
 
 BEST = 20
 OFFERED = 9
@@ -313,8 +313,9 @@ class _Sitting:
             ),
             "",
             item.summary,
-            *(f"  {line}" for line in item.detail.splitlines()),
         ]
+        if anchor(item.detail) != anchor(item.summary):
+            lines += [f"  {line}" for line in item.detail.splitlines()]
         if item.tags:
             lines.append(text("review.tags", tags=", ".join(item.tags)))
         if item.scope is Scope.GLOBAL:

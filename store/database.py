@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import OperationalError
 
-from store.errors import REPAIR, WwtError
+from store.trouble import explained
 
 BUSY_MS = 15_000
 BUSY_TRIES = 6
@@ -99,17 +99,4 @@ class Database:
 def translated(error: Exception, path: Path) -> Exception:
     """The same trouble as a WwtError where a person can do something about it."""
     cause = getattr(error, "orig", None) or error
-    if not isinstance(cause, sqlite3.Error):
-        return error
-    reason = str(cause)
-    if "full" in reason:
-        return WwtError("store.disk_full", path=path)
-    if "readonly" in reason or "unable to open" in reason:
-        return WwtError("store.read_only", path=path)
-    if "locked" in reason:
-        return WwtError("store.locked", path=path)
-    if "malformed" in reason or "not a database" in reason:
-        return WwtError("store.not_a_database", path=path, exit_code=REPAIR)
-    if "disk I/O" in reason:
-        return WwtError("store.disk_trouble", path=path, reason=reason)
-    return error
+    return (explained(cause, path) if isinstance(cause, sqlite3.Error) else None) or error

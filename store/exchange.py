@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, exists, func, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
 
-from store import knowledge, sessions, verdicts
+from store import forgetting, knowledge, sessions, verdicts
 from store.embeddings import drop_unshared
 from store.outbox import enqueue
 from store.records import Action, Entry, Quote, SafeText, Status, anchor
 from store.tables import entry as entries
-from store.tables import entry_anchor, forgotten, project, project_path, session
+from store.tables import entry_anchor, forgotten, project, project_path, session, turn, turn_seen
 from store.verdicts import Verdict, in_batches
 
 
@@ -165,23 +166,44 @@ def every_forgotten(tx: Connection) -> list[Forgotten]:
 
 
 def bring_forgotten(tx: Connection, brought: Iterable[Forgotten]) -> int:
-    """Let what was forgotten stay so, where nothing of the session is here. How many sessions that are."""
-    taken = 0
+    """Let what was forgotten stay so, where nothing that was said in the session is here.
+
+    How many sessions only entries knew: these keep none of its words, and no file may.
+    """
+    emptied = 0
     for one in brought:
-        known = sessions.forgotten_up_to(tx, one.agent, one.session)
-        if known is None and sessions.find(tx, one.agent, one.session) is None:
-            tx.execute(forgotten.insert().values(agent=one.agent, external_id=one.session, up_to=one.up_to))
-            taken += 1
-    return taken
+        found = sessions.find(tx, one.agent, one.session)
+        if found is None:
+            values = {"agent": one.agent, "external_id": SafeText(one.session), "up_to": one.up_to}
+            taken = upsert(forgotten).values(**values)
+            earlier = forgotten.c.up_to < one.up_to
+            tx.execute(taken.on_conflict_do_update(["agent", "external_id"], set_={"up_to": one.up_to}, where=earlier))
+        elif not _was_archived(tx, found):
+            forgetting.drop(tx, [forgetting.Named(one.agent, SafeText(one.session))], one.up_to)
+            emptied += 1
+    return emptied
+
+
+def _was_archived(tx: Connection, session_id: int) -> bool:
+    said = exists().where(turn.c.session_id == session_id) | exists().where(turn_seen.c.session_id == session_id)
+    return bool(tx.execute(select(said)).scalar())
 
 
 def _without_what_is_gone(tx: Connection, entry: Entry) -> Entry:
-    if entry.session is None or not knowledge.words_are_gone(tx, entry.agent, [entry.session]):
+    if entry.session is None:
         return entry
-    blank = tuple(replace(quote, quote=SafeText("")) for quote in entry.evidence)
-    if not knowledge.is_forgotten(tx, entry.agent, [entry.session]):
-        return replace(entry, evidence=blank)
-    return replace(entry, evidence=blank, session=None, source_forgotten=True)
+    up_to = sessions.forgotten_up_to(tx, entry.agent, entry.session)
+    deleted = knowledge.words_are_gone(tx, entry.agent, [entry.session])
+    if up_to is None and not deleted:
+        return entry
+    said_since = [up_to is not None and (quote.time or 0) > up_to for quote in entry.evidence]
+    quotes = tuple(
+        quote if since and not deleted else replace(quote, quote=SafeText(""))
+        for quote, since in zip(entry.evidence, said_since, strict=True)
+    )
+    if up_to is None or any(said_since):
+        return replace(entry, evidence=quotes)
+    return replace(entry, evidence=quotes, session=None, source_forgotten=True)
 
 
 def _outdone(known: Verdict, brought: Verdict, *, there: bool) -> bool:

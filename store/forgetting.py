@@ -66,8 +66,7 @@ def drop(tx: Connection, wanted: Iterable[Named], at: int) -> Dropped:
     _drop_titles(tx, {row.agent for row in doomed})
     _drop_projects(tx, {row.project_id for row in doomed if row.project_id is not None})
     for values in tombstones:
-        statement = upsert(forgotten).values(**values)
-        tx.execute(statement.on_conflict_do_update(index_elements=["agent", "external_id"], set_=values))
+        _mark(tx, values)
     return Dropped(len(ids), turns - len(shared), tuple(heirs))
 
 
@@ -84,8 +83,13 @@ def done(tx: Connection, cleaned: dict[Named, int]) -> None:
         tx.execute(update(forgotten).where(same, forgotten.c.up_to == up_to).values(due=0))
 
 
+def entomb(tx: Connection, named: Named, up_to: int) -> None:
+    """Take nothing in of a session that was said until then (UTC ms), since what it belongs to was forgotten. None of it is here."""
+    _mark(tx, {"agent": named.agent, "external_id": named.external_id, "up_to": up_to})
+
+
 def revived(tx: Connection, session_id: int) -> bool:
-    """Whether anything was said since in a session that had been forgotten. If not, its row goes again, and its parent's."""
+    """Whether anything was said since in a session that had been forgotten. If not, its row goes again."""
     said = select(func.count(), func.min(turn.c.time)).select_from(turn)
     own = tx.execute(said.where(turn.c.session_id == session_id)).one()
     seen = tx.execute(said.join(turn_seen).where(turn_seen.c.session_id == session_id)).one()
@@ -95,10 +99,6 @@ def revived(tx: Connection, session_id: int) -> bool:
     row = sessions.get(tx, session_id)
     tx.execute(delete(session).where(session.c.id == session_id))
     _drop_projects(tx, {row.project_id} - {None})
-    if row.parent_id is not None:
-        above = sessions.get(tx, row.parent_id)
-        if sessions.forgotten_up_to(tx, above.agent, above.external_id) is not None:
-            revived(tx, above.id)
     return False
 
 
@@ -122,9 +122,8 @@ def _with_subagents(tx: Connection, wanted: Iterable[Named]) -> list[Row[Any]]:
     return list(found.values())
 
 
-def _rows(tx: Connection, agent: str, *tests: Any) -> list[Row[Any]]:
-    columns = (session.c.id, session.c.agent, session.c.external_id, session.c.project_id, session.c.ended_at)
-    return list(tx.execute(select(*columns).where(session.c.agent == agent, *tests)).all())
+def _rows(tx: Connection, agent: str, *tests: Any) -> Sequence[Row[Any]]:
+    return tx.execute(select(session).where(session.c.agent == agent, *tests)).all()
 
 
 def _tombstone(tx: Connection, row: Row[Any], at: int) -> dict[str, Any]:
@@ -132,6 +131,11 @@ def _tombstone(tx: Connection, row: Row[Any], at: int) -> dict[str, Any]:
     latest = tx.execute(select(func.max(turn.c.time)).where(turn.c.session_id == row.id)).scalar()
     up_to = max(at, row.ended_at or 0, latest or 0)
     return {"agent": row.agent, "external_id": row.external_id, "up_to": up_to, "due": 1}
+
+
+def _mark(tx: Connection, values: dict[str, Any]) -> None:
+    statement = upsert(forgotten).values(**values)
+    tx.execute(statement.on_conflict_do_update(index_elements=["agent", "external_id"], set_=values))
 
 
 def _entries(tx: Connection, ids: Sequence[int]) -> list[int]:

@@ -1,15 +1,17 @@
-"""Repairs of rows that point to nothing, so that no word that is still there is lost."""
+"""Repairs of rows that are at odds with one another or with themselves, so that no word that is still there is lost."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, literal_column, select, update
+from sqlalchemy import Connection, Table, delete, func, insert, literal_column, select, update
 
 from store import chunks, knowledge
+from store.health import decodable, undecodable_in
+from store.outbox import enqueue
 from store.records import SafeText
-from store.tables import metadata, project, session, turn
+from store.tables import chunk, entry, metadata, project, session, text_columns, turn
 
 WORDS = {("turn", "session"), ("chunk", "session"), ("session", "project"), ("entry", "project")}
 """Rows that hold words, and what they hang on: that is made anew rather than they dropped."""
@@ -66,3 +68,37 @@ def _restore(tx: Connection, table: str, number: int) -> int:
     tx.execute(insert(session).values(id=number, **values))
     chunks.reindex(tx, number)
     return 1
+
+
+def make_keys(tx: Connection) -> None:
+    """SQLite's own indexes anew. Raises IntegrityError where, without them, two rows came to claim the same key."""
+    tx.exec_driver_sql("REINDEX")
+
+
+def make_readable(tx: Connection) -> int:
+    """Put U+FFFD where bytes are no text, and have what indexes show of it read again. Returns how many rows were so."""
+    done = 0
+    for table in metadata.sorted_tables:
+        broken = [row[0] for row in tx.exec_driver_sql(undecodable_in(table)) if not decodable(row[1])]
+        for number in broken:
+            _make_readable(tx, table, number)
+        done += len(broken)
+        if table is chunk:
+            enqueue(tx, "chunk", broken, "put")
+        elif table is entry:
+            for number in broken:
+                knowledge.reindex(tx, number)
+        elif table is session:
+            for number in broken:
+                chunks.reindex(tx, number)
+    return done
+
+
+def _make_readable(tx: Connection, table: Table, number: int) -> None:
+    for name in text_columns(table):
+        raw = tx.exec_driver_sql(
+            f'SELECT CAST("{name}" AS BLOB) FROM {table.name} WHERE rowid = ?', (number,)
+        ).scalar_one()
+        if not decodable(raw):
+            # What stands in the database was masked before; taking bytes away uncovers nothing.
+            tx.execute(update(table).where(_row(number)).values({name: SafeText(raw.decode("utf-8", "replace"))}))

@@ -14,6 +14,7 @@ from typing import Any
 
 from store.errors import REPAIR, WwtError
 from store.records import SafeText
+from store.trouble import explained
 
 BUSY_SECONDS = 5.0
 
@@ -111,6 +112,11 @@ class Reader:
             return self._db.execute(sql, given).fetchall()
         except UnicodeEncodeError:  # a word of the command line that is no UTF-8; nothing stored is like it
             return self._db.execute(sql, _whole(given)).fetchall()
+        except sqlite3.DatabaseError as error:
+            trouble = explained(error, self.path)
+            if trouble is None or "readonly" in str(error):  # writing through a reader is a fault of the program
+                raise
+            raise trouble from error
 
     def close(self) -> None:
         self._db.close()

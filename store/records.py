@@ -247,18 +247,34 @@ def iso(ms: int | None) -> str | None:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+_DIGITS = re.compile(r"[0-9]{10,19}(?:\.[0-9]+)?")
+
+
+def _counted(value: float) -> int | None:
+    """UTC ms of a time counted since 1970 in one of the usual units, which are told apart by their size."""
+    if not 0 < value < 10**20:
+        return None
+    while value >= 100_000_000_000_000:
+        value /= 1000
+    ms = value if value > 100_000_000_000 else value * 1000
+    return int(ms) if 0 < ms < LATEST else None
+
+
 def parse_time(value: object) -> int | None:
-    """UTC milliseconds of an ISO 8601 text or of a number (seconds or milliseconds); None if it is neither, or no real time.
+    """UTC milliseconds of an ISO 8601 text, or of a number of seconds, milli-, micro- or nanoseconds, also one in digits;
+    None if it is none of these, or no real time.
 
     A time without an offset is taken as UTC: agents write UTC and some forget the Z.
     """
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        ms = value if value > 100_000_000_000 else value * 1000
-        return int(ms) if 0 < ms < LATEST else None
+        return _counted(value)
     if not isinstance(value, str):
         return None
+    value = value.strip().upper()
+    if _DIGITS.fullmatch(value):
+        return _counted(float(value))
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:

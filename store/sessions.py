@@ -355,12 +355,23 @@ def _link(tx: Connection, held: Row[Any], new: NewTurn, session_id: int, change:
 
 
 def extend_turn(
-    tx: Connection, agent: str, session_id: int, external_id: str, key: str, more: SafeText, change: Change
+    tx: Connection,
+    agent: str,
+    session_id: int,
+    external_id: str,
+    key: str,
+    more: SafeText,
+    change: Change,
+    *,
+    own: bool,
 ) -> None:
-    """Append a block to a stored turn of this session, once: a block it already ends with is not added again."""
+    """Append a block to a stored turn of this session, once: a block it already ends with is not added again.
+
+    A turn that it shares with the session that holds it grows too, but for `own`.
+    """
     for name in (f"{key}@{external_id}", key):
         held = tx.execute(select(turn).where(turn.c.agent == agent, turn.c.key == name)).first()
-        if held is not None and (held.session_id == session_id or name == key):
+        if held is not None and (held.session_id == session_id or (name == key and not own)):
             if not held.text.endswith(more):
                 text = SafeText.joined("\n\n", (held.text, more)) if held.text else more
                 tx.execute(update(turn).where(turn.c.id == held.id).values(text=text))

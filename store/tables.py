@@ -305,3 +305,7 @@ outbox = Table(
 )
 
 meta = Table("meta", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
+
+
+def text_columns(table: Table) -> list[str]:
+    return [column.name for column in table.columns if isinstance(column.type, Text | Safe)]

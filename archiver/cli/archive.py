@@ -134,13 +134,16 @@ def _run_apart(command: list[str]) -> None:
         raise
 
 
-def moment(value: str | None) -> int | None:
-    """UTC ms of a day (`2026-04-06`, local), a time, or an age such as `7d`, `12h`; None for None."""
+def moment(value: str | None, *, ending: bool = False) -> int | None:
+    """UTC ms of a day (`2026-04-06`, local), a time, or an age such as `7d`, `12h`; None for None.
+
+    `ending`: of a day its last moment.
+    """
     if value is None:
         return None
     from archiver.moments import parse_moment  # noqa: PLC0415
 
-    found = parse_moment(value)
+    found = parse_moment(value, ending=ending)
     if found is None:
         raise WwtError("cli.bad_time", value=value, exit_code=USAGE)
     return found

@@ -24,7 +24,7 @@ Unset = Annotated[bool, typer.Option("--unset", help=text("help.config_unset"))]
 
 
 def register(app: typer.Typer) -> None:
-    register_group(app, "config", {"get": read, "set": write, "path": where})
+    register_group(app, "config", {"get": read, "set": write, "path": where}, hyphens=("set",))
 
 
 def where(as_json: Json = False) -> None:
@@ -52,6 +52,9 @@ def read(key: Wanted = None, as_json: Json = False) -> None:
 
 
 def write(key: Key, value: Value = None, unset: Unset = False, as_json: Json = False) -> None:
+    for given in (key, value or ""):
+        if given.startswith("--"):
+            raise WwtError("config.no_option", name=given, exit_code=USAGE)
     if (value is None) is not unset:
         raise WwtError("config.value_or_unset", name=key, exit_code=USAGE)
     if value is None:
@@ -60,7 +63,8 @@ def write(key: Key, value: Value = None, unset: Unset = False, as_json: Json = F
     from archiver.settings_file import set_value  # noqa: PLC0415  filelock and tomlkit; reading settings goes without
 
     set_value(_file(), key, _accepted(key, value))
-    _tell_now("config.now", key, as_json=as_json)
+    found = _settings(_file())[key]
+    emit(found) if as_json else say(plain(text("config.now", name=key, value=_written(found["value"]))))
 
 
 def _unset(key: str, *, as_json: bool) -> None:
@@ -71,15 +75,14 @@ def _unset(key: str, *, as_json: bool) -> None:
         if not there:
             raise _no_such(key)
         emit({"key": key, "removed": True}) if as_json else tell("config.removed", name=plain(key))
-    elif there or as_json:
-        _tell_now("config.default_again", key, as_json=as_json)
+        return
+    default = config.known()[key]
+    if as_json:
+        emit({"key": key, "value": default, "default": default, "in_file": False})
+    elif there:
+        tell("config.default_again", name=key, value=_written(default))
     else:
         tell("config.was_not_set", name=key)
-
-
-def _tell_now(message: str, key: str, *, as_json: bool) -> None:
-    found = _settings(_file())[key]
-    emit(found) if as_json else say(plain(text(message, name=key, value=_written(found["value"]))))
 
 
 def _file() -> Path:
@@ -127,16 +130,10 @@ def _scalar(value: str) -> object:
 
 
 def _no_such(key: str) -> WwtError:
-    from difflib import get_close_matches  # noqa: PLC0415  needed only for a slip
-
-    known = list(config.known())
-    last = {name.rpartition(".")[2]: name for name in known}
-    close = get_close_matches(key, known, 1, cutoff=0.6) or [
-        last[name] for name in get_close_matches(key.rpartition(".")[2], last, 1, cutoff=0.6)
-    ]
-    if close:
-        return WwtError("config.misspelt", name=key, meant=close[0], known=", ".join(known), exit_code=USAGE)
-    return WwtError("config.no_such", name=key, known=", ".join(known), exit_code=USAGE)
+    meant, known = config.nearest(key), ", ".join(config.known())
+    return WwtError(
+        "config.misspelt" if meant else "config.no_such", name=key, meant=meant, known=known, exit_code=USAGE
+    )
 
 
 def _bare(value: object) -> str:

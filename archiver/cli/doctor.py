@@ -8,13 +8,17 @@ import typer
 
 from archiver import config
 from archiver.cli.archive import Json
-from archiver.cli.output import accent, bold, dim, emit, say, tell, warn, with_meter
-from archiver.render import columns, one_line
-from store.errors import REPAIR
+from archiver.cli.output import accent, bold, dim, emit, say, tell, warn, width, with_meter
+from archiver.render import columns, fold, one_line
+from store.errors import FAILED
 from store.messages import text
 
 if TYPE_CHECKING:
     from archiver.doctor.examine import Examination
+    from archiver.doctor.finding import Finding
+
+STYLES = {"ok": dim, "note": accent, "fault": bold}
+"""From the best to the worst."""
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +38,7 @@ def doctor(
     else:
         _print(found, fix=fix)
     if found.faults:
-        raise typer.Exit(REPAIR)
+        raise typer.Exit(FAILED)
 
 
 def _emit(found: Examination) -> None:
@@ -54,13 +58,9 @@ def _emit(found: Examination) -> None:
 
 
 def _print(found: Examination, *, fix: bool) -> None:
-    style = {"ok": dim, "note": accent, "fault": bold}
-    names = {state: text(f"doctor.{state}") for state in style}
-    wide = max(map(columns, names.values()))
-    for one in found.findings:
-        name = names[one.state.value]
-        then = f"  → {one.fix}" if one.fix else ""
-        say(f"{style[one.state.value](name)}{' ' * (wide - columns(name))}  {one_line(one.text + then)}")
+    """What is wrong last, where a terminal still shows it."""
+    for one in sorted(found.findings, key=lambda one: list(STYLES).index(one.state)):
+        _print_one(one)
     say()
     for done in found.fixed:
         tell("doctor.fixed", what=one_line(done.text))
@@ -72,3 +72,12 @@ def _print(found: Examination, *, fix: bool) -> None:
         tell("doctor.nothing_wrong")
     if found.mendable and not fix:
         tell("doctor.can_fix", count=found.mendable)
+
+
+def _print_one(one: Finding) -> None:
+    """A line in a pipe; on a terminal as many as it takes, the next step on its own."""
+    names = {state: text(f"doctor.{state}") for state in STYLES}
+    name, room = names[one.state], max(map(columns, names.values())) + 2
+    parts = [one_line(one.text), *([f"→ {one_line(one.fix)}"] if one.fix else [])]
+    folded = [fold(part, width(), " " * room)[room:] for part in (parts if width() else ["  ".join(parts)])]
+    say(f"{STYLES[one.state](name)}{' ' * (room - columns(name))}" + f"\n{' ' * room}".join(folded))

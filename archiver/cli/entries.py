@@ -15,7 +15,7 @@ import typer
 
 from archiver.cli.archive import Json, Since, known_agents, moment
 from archiver.cli.groups import texts
-from archiver.cli.output import accent, bold, dim, emit, say, tell, warn
+from archiver.cli.output import accent, bold, dim, emit, hang, say, tell, warn
 from archiver.cli.search import Agent, All, Project, Tags, Type, checked_type
 from archiver.render import local_day, one_line, plain
 from store.errors import USAGE, WwtError
@@ -81,8 +81,8 @@ def entries(
         emit({"scope": scope.label, "entries": [as_values(entry) for entry in found]})
         return
     if not found:
-        filtered = any((type, tag, agent, since))
-        tell("entries.none_like_it" if filtered else "entries.none", scope=scope.label)
+        key = "entries.none_like_it" if any((type, tag, agent, since)) else "entries.none"
+        tell(key if scope.key else f"{key}_anywhere", scope=scope.label)
         return
     for entry in found:
         _print_line(entry, newer.get(entry.superseded_by or ""), with_project=scope.key is None)
@@ -110,7 +110,7 @@ def as_values(entry: Entry) -> dict[str, Any]:
 
 
 def _print_line(entry: Entry, newer: Entry | None = None, *, with_project: bool = True) -> None:
-    say(f"{entry.uid}  {accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}")
+    say(hang(f"{entry.uid}  ", f"{accent(text('type.' + entry.type.value))}  {bold(one_line(entry.summary))}"))
     parts = [local_day(entry.reviewed_at)]
     if entry.scope is Scope.GLOBAL:
         parts.append(text("scope.all"))
@@ -122,7 +122,7 @@ def _print_line(entry: Entry, newer: Entry | None = None, *, with_project: bool 
         parts.append(text("entries.superseded_by", uid=entry.superseded_by) + summary)
     elif entry.status != "active":
         parts.append(text("status_of." + entry.status))
-    say(dim(plain(f"          {' · '.join(parts)}")))
+    say(dim(hang(" " * 10, plain(" · ".join(parts)))))
 
 
 # --- words ---
@@ -217,8 +217,8 @@ def _typed(home: Home, old: Form, file: str | None, again: str) -> Iterator[Form
     from staging import form, prompt  # noqa: PLC0415
 
     if file is not None:
-        typed = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8", errors="replace")
-        words = form.read(typed, old, home.redact)
+        typed = _piped() if file == "-" else Path(file).read_bytes()
+        words = form.read(typed.decode("utf-8", "replace"), old, home.redact)
         if isinstance(words, form.Fault):
             raise WwtError("entries.bad_file", path=file, line=words.line, reason=words.reason)
         yield words
@@ -237,6 +237,10 @@ def _typed(home: Home, old: Form, file: str | None, again: str) -> Iterator[Form
         path = _kept(home.redact(edited))
         warn(text("entries.kept", path=path, command=f"{again} --file {path}"))
         raise
+
+
+def _piped() -> bytes:
+    return b"" if sys.stdin is None else sys.stdin.buffer.read()
 
 
 def _kept(typed: str) -> str:

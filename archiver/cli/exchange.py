@@ -40,10 +40,16 @@ def export(folder: Folder, project: Project = None, everything: All = False, as_
 
     home = Home.open()
     key = scope_of(home, project, everything=everything or project is None).key
-    done = exchange.export(home, folder, key)
+    done: Synced = with_meter(lambda meter: exchange.export(home, folder, key, meter), quiet=as_json)
     if as_json:
         emit(_exported(folder, done))
-        return
+    else:
+        _print_exported(folder, done)
+    if any(bad.path.is_relative_to(folder.absolute()) for bad in done.broken):
+        raise typer.Exit(1)  # the folder lacks these
+
+
+def _print_exported(folder: Path, done: Synced) -> None:
     tell("exchange.exported", written=done.written, unchanged=done.unchanged, path=one_line(str(folder)))
     if done.adopted:
         tell("exchange.adopted", count=len(done.adopted))

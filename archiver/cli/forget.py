@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from archiver.cli.archive import Json, known_agents, moment
 from archiver.cli.groups import texts
-from archiver.cli.output import dim, emit, say, tell, warn, with_meter
+from archiver.cli.output import emit, say, tell, warn, with_meter
 from archiver.cli.search import Agent, Project
 from archiver.render import local_minute, one_line, plain
 from store.errors import FAILED, USAGE, WwtError
@@ -17,10 +18,13 @@ from store.messages import text
 from store.records import iso
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from archiver.forget import Outcome, Plan
+    from archiver.reset import Holding
     from store.reader import SessionRow
+
+LISTED = 10
+"""Sessions that are named before the question."""
+TITLE = 70
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help=text("help.yes"))]
 
@@ -56,7 +60,10 @@ def forget(
         _show(seen, as_json=as_json)
         return
     if seen.chosen and not yes:
-        _ask("forget.ask", "forget.needs_yes", "forget.refused", **_counts(seen))
+        if sys.stdin.isatty():
+            for line in _listed(seen, most=LISTED):
+                warn(line)
+        _ask("forget.ask", "forget.needs_yes", "forget.refused")
 
     def work(meter: Any) -> Outcome:
         progress = lambda done, total: meter("erase", done, total)  # noqa: E731
@@ -75,19 +82,15 @@ def _ask(question: str, needs_yes: str, refused: str, **fields: object) -> None:
     """Go on only with a person's yes. The question is no answer, so it goes to standard error."""
     if not sys.stdin.isatty():
         raise WwtError(needs_yes, exit_code=USAGE)
-    if not typer.confirm(text(question, **fields), err=True):
+    # `typer.confirm` writes a blank to standard output, where the JSON goes.
+    typer.echo(plain(text(question, **fields)) + " [y/N]: ", nl=False, err=True)
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        typer.echo(err=True)
+        raise typer.Abort from None
+    if answer.strip().casefold() not in ("y", "yes"):
         raise WwtError(refused, exit_code=FAILED)
-
-
-def _counts(seen: Plan) -> dict[str, int]:
-    return {
-        "sessions": len(seen.chosen),
-        "subagents": seen.subagents,
-        "turns": seen.turns,
-        "findings": seen.findings,
-        "entries": seen.entries,
-        "backups": seen.backups,
-    }
 
 
 def _contract(seen: Plan, done: Outcome | None, *, dry_run: bool) -> dict[str, Any]:
@@ -119,12 +122,33 @@ def _show(seen: Plan, *, as_json: bool) -> None:
     if as_json:
         emit(_contract(seen, None, dry_run=True))
         return
-    for row in seen.chosen:
-        title = one_line(row.title or text("sessions.untitled"))
-        say(plain(f"{row.external_id}  {local_minute(row.ended_at):16}  {row.project}  {title}"))
-        say(dim(plain(f"          {row.agent} · {text('sessions.turns', count=row.turns)}")))
     _say_gone(seen)
-    tell("forget.would" if seen.chosen else "forget.nothing", **_counts(seen))
+    for line in _listed(seen):
+        say(plain(line))
+    if not seen.chosen and not seen.gone:
+        tell("forget.nothing")
+
+
+def _listed(seen: Plan, most: int | None = None) -> Iterator[str]:
+    """What would go and what would stay: the sessions, at most so many, then how much of everything."""
+    for row in seen.chosen[:most]:
+        about = (row.agent, row.project or "", local_minute(row.ended_at), text("sessions.turns", count=row.turns))
+        yield row.external_id
+        yield f"    {one_line(row.title or text('sessions.untitled'), TITLE)}"
+        yield f"    {' · '.join(filter(None, about))}"
+    if most is not None and len(seen.chosen) > most:
+        yield text("forget.more", count=len(seen.chosen) - most)
+    if seen.chosen:
+        yield text("forget.would", what=_what(seen, seen.turns))
+    if seen.entries:
+        yield text("forget.would_stay", count=seen.entries)
+
+
+def _what(seen: Plan, turns: int) -> str:
+    """All that is not nothing."""
+    counts = {"sessions": len(seen.chosen), "subagents": seen.subagents, "turns": turns}
+    counts |= {"findings": seen.findings, "backups": seen.backups}
+    return ", ".join(text(f"forget.{key}", count=count) for key, count in counts.items() if count)
 
 
 def _print(seen: Plan, done: Outcome) -> None:
@@ -133,11 +157,9 @@ def _print(seen: Plan, done: Outcome) -> None:
         if not seen.gone:
             tell("forget.nothing")
         return
-    tell("forget.done", sessions=done.sessions, turns=done.turns)
+    tell("forget.done", what=_what(seen, done.turns))
     if seen.entries:
-        tell("forget.entries", entries=seen.entries)
-    if seen.backups:
-        tell("forget.backups", backups=seen.backups)
+        tell("forget.stay", count=seen.entries)
 
 
 def _say_gone(seen: Plan) -> None:
@@ -145,30 +167,40 @@ def _say_gone(seen: Plan) -> None:
         tell("forget.before", session=plain(name))
 
 
-def reset(yes: Yes = False, as_json: Json = False) -> None:
+def reset(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help=text("help.reset_dry_run"))] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
     from archiver import config  # noqa: PLC0415
-    from archiver.reset import holding  # noqa: PLC0415  SQLAlchemy
+    from archiver.reset import Cleared, Holding, holding  # noqa: PLC0415  SQLAlchemy costs 0.25 s
     from archiver.reset import reset as carry_out  # noqa: PLC0415
 
     root = config.home()
-    held = holding(root)
-    if held is not None and not yes:
-        warn(text("reset.hint"))
-        fields = {"home": root, "waiting": held.waiting, "sessions": held.sessions, "entries": held.entries}
-        _ask(
-            "reset.ask" if held.sessions is not None else "reset.ask_blind",
-            "reset.needs_yes",
-            "reset.refused",
-            **fields,
-        )
-    done = carry_out(root)
+    held = holding(root) or Holding(0, 0, 0, 0)
+    if held.files and not (yes or dry_run):
+        if sys.stdin.isatty():
+            warn(text("reset.hint"))
+        _ask(_told("reset.ask", held), "reset.needs_yes", "reset.refused", home=root, **_held(held))
+    done = Cleared(held.files, held.left) if dry_run else carry_out(root)
     if as_json:
-        emit({"home": str(root), "removed": done.removed, "left": [str(path) for path in done.left]})
+        counts = {"removed": done.removed, **_held(held), "left": [str(path) for path in done.left]}
+        emit({"home": str(root), "dry_run": dry_run, **counts})
         return
-    tell("reset.done" if done.removed else "reset.nothing", home=plain(str(root)), count=done.removed)
-    _say_left(done.left)
-
-
-def _say_left(left: tuple[Path, ...]) -> None:
-    for path in left:
+    if not done.removed:
+        tell("reset.nothing", home=plain(str(root)))
+    elif dry_run:
+        tell(_told("reset.would", held), home=plain(str(root)), count=held.files, **_held(held))
+    else:
+        tell("reset.done", home=plain(str(root)), count=done.removed)
+    for path in done.left:
         warn(text("reset.left", path=path))
+
+
+def _told(key: str, held: Holding) -> str:
+    """The message, or the one for a database that cannot be read."""
+    return key if held.sessions is not None else f"{key}_blind"
+
+
+def _held(held: Holding) -> dict[str, int | None]:
+    return {"sessions": held.sessions, "entries": held.entries, "waiting": held.waiting}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import typer
@@ -11,11 +11,17 @@ from archiver.cli.output import say
 from store.messages import text
 
 
-def register_group(app: typer.Typer, name: str, commands: Mapping[str, Callable[..., Any]]) -> None:
-    """`wwt NAME COMMAND` for each; their texts are `help.NAME_COMMAND`, `short.…` and `examples.…`."""
+def register_group(
+    app: typer.Typer, name: str, commands: Mapping[str, Callable[..., Any]], *, hyphens: Collection[str] = ()
+) -> None:
+    """`wwt NAME COMMAND` for each; their texts are `help.NAME_COMMAND`, `short.…` and `examples.…`.
+
+    `hyphens`: the commands whose arguments may begin with one. An option that they do not know is an argument to them.
+    """
     group = typer.Typer(rich_markup_mode=None)
     for verb, command in commands.items():
-        group.command(verb, **texts(f"{name}_{verb}"))(command)
+        settings = {"ignore_unknown_options": verb in hyphens}
+        group.command(verb, context_settings=settings, **texts(f"{name}_{verb}"))(command)
     app.add_typer(group, name=name, callback=_help_alone, invoke_without_command=True, **texts(name))
 
 

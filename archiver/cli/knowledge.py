@@ -85,7 +85,7 @@ def tags(context: typer.Context, project: Project = None, everything: All = Fals
         emit({"scope": scope.label, "tags": [{"tag": name, "entries": count} for name, count in counts.items()]})
         return
     if not counts:
-        tell("tags.none", scope=scope.label)
+        tell("tags.none" if scope.key else "tags.none_anywhere", scope=scope.label)
         return
     for name, count in counts.items():
         say(plain(f"{count:5}  {name}"))

@@ -98,6 +98,8 @@ def _run() -> int:
     try:
         outcome = app(search.words_last(sys.argv[1:], app), prog_name="wwt", standalone_mode=False)
         sys.stdout.flush()
+        if outcome == INTERRUPTED:  # what typer makes of Ctrl-C
+            warn(text("cli.interrupted"))
         return outcome if isinstance(outcome, int) else 0
     except WwtError as error:
         warn(text(error.key, **error.fields))

@@ -64,6 +64,12 @@ def width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
+def hang(head: str, rest: str) -> str:
+    """`rest` beside `head`, folded for the terminal, every further line of it as far to the right as the first."""
+    indent = " " * render.columns(head)
+    return head + render.fold(rest, width(), indent)[len(indent) :]
+
+
 def mark(text: str, spans: list[tuple[int, int]]) -> str:
     """The text with these character spans emphasised, where there is a terminal to show it."""
     parts, at = [], 0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from archiver.cli.archive import Json, Since, moment
-from archiver.cli.output import accent, bold, dim, emit, say, tell, warn
+from archiver.cli.output import accent, bold, dim, emit, hang, say, tell, warn, width
 from archiver.cli.search import Agent, All, Project, Type, checked_type
-from archiver.render import local_minute, one_line, plain
+from archiver.render import fold, local_minute, one_line, plain
 from store.errors import USAGE, WwtError
 from store.messages import text
 from store.records import EntryType, anchor
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_CHOICES = 50
 """Rejections that a person is asked to choose from."""
+INDENT = " " * 10
+"""Under the summaries of a list, past its ids."""
 MOST_UNDONE = 3
 """Entries that are named when a change of several is undone."""
 
@@ -98,27 +100,20 @@ def _list(home: Home, filters: Filters, limit: int | None, *, as_json: bool) -> 
         tell("review.nothing")
         return
     for row in found.rows:
-        say(
-            f"{dim(row['id'][:8])}  {row['confidence']:.2f}  {accent(text('type.' + row['type']))}  {bold(one_line(row['summary']))}"
-        )
-        if anchor(row["detail"]) != anchor(row["summary"]):
-            say(f"          {one_line(row['detail'])}")
-        if row["repeats"]:
-            say(
-                dim(
-                    plain(
-                        "          "
-                        + text(
-                            "review.listed_repeat",
-                            what=row["repeats"].get("entry") or row["repeats"].get("waiting") or "",
-                        )
-                    )
-                )
-            )
-        say(
-            dim(plain(f"          {row['decided_by']} · {row['agent']} · {' '.join('#' + tag for tag in row['tags'])}"))
-        )
+        _print_row(row)
     say(dim(text("review.listed", shown=len(found.rows), total=found.total)))
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    kind = accent(text("type." + row["type"]))
+    say(hang(f"{dim(row['id'][:8])}  ", f"{row['confidence']:.2f}  {kind}  {bold(one_line(row['summary']))}"))
+    if anchor(row["detail"]) != anchor(row["summary"]):
+        say(hang(INDENT, one_line(row["detail"])))
+    if row["repeats"]:
+        near = row["repeats"].get("entry") or row["repeats"].get("waiting") or ""
+        say(dim(hang(INDENT, plain(text("review.listed_repeat", what=near)))))
+    parts = [row["decided_by"], row["agent"], " ".join(f"#{tag}" for tag in row["tags"])]
+    say(dim(hang(INDENT, plain(" · ".join(filter(None, parts))))))
 
 
 def _broken(broken: Broken) -> dict[str, Any]:
@@ -177,18 +172,25 @@ def _sit(home: Home, filters: Filters, limit: int | None) -> None:
         return
     prompt.require_terminal()
     tally, broken = sit(
-        home.desk, filters, ask=prompt.ask, show=say, edit=prompt.edit, vault=home.vault, limit=limit or BEST
+        home.desk, filters, ask=prompt.ask, show=_show, edit=prompt.edit, vault=home.vault, limit=limit or BEST
     )
     _embed(home)
     _warn_broken(broken)
     tell(
         "review.sat",
-        accepted=tally.accepted,
+        accepted=tally.accepted + tally.superseded,
         merged=tally.merged,
         rejected=tally.rejected,
         skipped=tally.skipped,
         left=tally.left,
     )
+
+
+def _show(card: str) -> None:
+    """Each line folded for the terminal, further parts of it behind the blanks and bars that it begins with."""
+    for line in card.split("\n"):
+        rest = line.lstrip(" |")
+        say(fold(rest, width(), line[: len(line) - len(rest)]))
 
 
 def _rejected(home: Home, filters: Filters, limit: int | None, *, placed: bool, ask: bool, as_json: bool) -> None:
@@ -207,7 +209,7 @@ def _rejected(home: Home, filters: Filters, limit: int | None, *, placed: bool, 
         _choose(home, found, limit or MOST_CHOICES)
     else:
         for one in shown:
-            say(_rejected_line(one))
+            say(hang(f"{one.id}  ", _rejected_line(one)))
         say(dim(text("review.listed", shown=len(shown), total=len(found))))
     if len(listed) > len(found):
         say(dim(text("review.rejected_unplaced", count=len(listed) - len(found))))
@@ -220,7 +222,10 @@ def _choose(home: Home, found: Sequence[Rejected], limit: int) -> None:
 
     left = list(found[:limit])
     while left:
-        choices = (Choice("", text("review.leave")), *(Choice(one.anchors[0], _rejected_line(one)) for one in left))
+        choices = (
+            Choice("", text("review.leave")),
+            *(Choice(one.anchors[0], f"{one.id}  {_rejected_line(one)}") for one in left),
+        )
         answer = prompt.ask(Question("entry", text("review.ask_take_back"), choices))
         if not answer:
             return
@@ -243,7 +248,7 @@ def _take_back(home: Home, names: list[str], *, as_json: bool) -> None:
 
 def _rejected_line(one: Rejected) -> str:
     kind = "" if one.waiting is None else f"{text('type.' + one.waiting.item.type.value)}  "
-    return one_line(f"{one.id}  {local_minute(one.at)}  {kind}{one.summary or text('review.words_gone')}")
+    return plain(f"{local_minute(one.at)}  {kind}{one_line(one.summary or text('review.words_gone'))}")
 
 
 def _rejection(one: Rejected) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def search(
         branch=branch,
         cwd=str(Path(cwd).absolute()) if cwd else None,
         since=moment(since),
-        until=moment(until),
+        until=moment(until, ending=True),
         type=checked_type(type),
         tag=tag,
         only=_checked_only(only),

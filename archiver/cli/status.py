@@ -84,9 +84,17 @@ def _files(home: Home, folder: str) -> int:
 
 
 def _print(home: Home, found: dict[str, Any]) -> None:
-    if not found["sessions"]:
+    if found["sessions"]:
+        _print_kept(home, found)
+    else:
         tell("status.nothing_yet")
-        return
+    _warn_of(found)
+    if found["sessions"]:
+        say()
+        tell("status.next")
+
+
+def _print_kept(home: Home, found: dict[str, Any]) -> None:
     tell("status.kept", sessions=found["sessions"], entries=found["entries"])
     tell("status.turns", turns=found["turns"], chunks=found["chunks"])
     tell("status.waiting" if found["waiting"] else "status.none_waiting", count=found["waiting"])
@@ -97,12 +105,18 @@ def _print(home: Home, found: dict[str, Any]) -> None:
             day=local_minute(last[0].ended_at),
             title=one_line(last[0].title or text("sessions.untitled"), 60),
         )
+    if found["inbox"]:
+        tell("status.inbox", count=found["inbox"])
     tell("status.home", path=home.root)
+
+
+def _warn_of(found: dict[str, Any]) -> None:
+    """What is wrong, as far as it is known without an examination."""
+    if found["quarantined"]:
+        warn(text("status.quarantined", count=found["quarantined"]))
     if failure := found["last_failure"]:
         hook = f"{failure['agent']} {failure['event']}".strip() or "wwt-hook"
         at = local_minute(parse_time(failure["at"]))
         warn(one_line(text("status.failure", time=at, hook=hook, reason=failure["reason"])))
     for broken in found["broken"]:
         warn(one_line(f"{broken['file']}:{broken['line']}: {broken['reason']}"))
-    say()
-    tell("status.next")

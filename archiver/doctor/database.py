@@ -18,25 +18,41 @@ from store.revision import REVISION
 
 def database(subject: Subject) -> Finding:
     path, condition = subject.database, subject.condition
+    if condition.closed:
+        return fault(
+            "database", text("doctor.database_closed", path=path), text("doctor.fix_access", path=subject.root)
+        )
     if condition.damage:
         words = text("doctor.database_damaged", path=path, reason="; ".join(condition.damage))
         return fault("database", words, _way_back(subject.root))
     if condition.foreign:
         return fault("database", text("doctor.database_foreign", path=path), _way_back(subject.root))
     if condition.patient is None:
-        return note("database", text("doctor.database_none"), text("doctor.fix_archive"))
+        return _none(subject.root)
     if condition.patient.partial:
         return note("database", text("doctor.database_partial", path=path), text("doctor.fix_partial"))
     return ok("database", text("doctor.database_ok", size=f"{path.stat().st_size / 1e6:,.1f} MB"))
 
 
+def _none(root: Path) -> Finding:
+    """A home that has seen a database, and has lost it, is no new one: archiving would bring back what agents still keep."""
+    left = ("vault/*/*.md", "staging/*.json", "backups/*.db", "index/words/meta.json")
+    if any(path for pattern in left for path in root.glob(pattern)):
+        words = text("doctor.database_lost", path=root / "archive.db")
+        return fault("database", words, text("doctor.fix_lost", backup=_copy(root), vault=root / "vault"))
+    return note("database", text("doctor.database_none"), text("doctor.fix_archive"))
+
+
 def _way_back(root: Path) -> str:
     """Nothing is moved or deleted for a person here: which copy is the better one is theirs to say."""
+    return text("doctor.fix_database", backup=_copy(root), database=root / "archive.db", vault=root / "vault")
+
+
+def _copy(root: Path) -> str:
     copies = sorted((root / "backups").glob("*.db"), key=lambda path: path.stat().st_mtime)
-    backup = (
-        text("doctor.fix_backup", path=copies[-1]) if copies else text("doctor.fix_no_backup", path=root / "backups")
-    )
-    return text("doctor.fix_database", backup=backup, database=root / "archive.db", vault=root / "vault")
+    if copies:
+        return text("doctor.fix_backup", path=copies[-1])
+    return text("doctor.fix_no_backup", path=root / "backups")
 
 
 def schema(subject: Subject) -> Finding:
@@ -54,6 +70,41 @@ def schema(subject: Subject) -> Finding:
 def _upgrade(home: Home, progress: Progress) -> str:
     home.make()
     return text("doctor.did_schema", known=REVISION)
+
+
+def keys(subject: Subject) -> Finding:
+    """SQLite's own indexes, by which every question to the database is answered."""
+    if found := subject.condition.keys:
+        return fault("keys", text("doctor.keys_damaged", reason="; ".join(found)), mend=_make_keys)
+    return ok("keys", text("doctor.keys_ok"))
+
+
+def _make_keys(home: Home, progress: Progress) -> str:
+    from sqlalchemy.exc import IntegrityError  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+    from store.mending import make_keys  # noqa: PLC0415
+
+    try:
+        with home.database.transaction() as tx:
+            make_keys(tx)
+    except IntegrityError as error:
+        raise WwtError("doctor.keys_twice", reason=error.orig, way_back=_way_back(home.root)) from error
+    return text("doctor.did_keys")
+
+
+def texts(subject: Subject) -> Finding:
+    """What a failing disk wrote into a text: whatever reads the row cannot go on."""
+    if found := health.undecodable(subject.patient):
+        names = listed(f"{table}: {count}" for table, count in sorted(found.items()))
+        return fault("texts", text("doctor.texts_damaged", count=found.total(), names=names), mend=_make_readable)
+    return ok("texts", text("doctor.texts_ok"))
+
+
+def _make_readable(home: Home, progress: Progress) -> str:
+    from store.mending import make_readable  # noqa: PLC0415  SQLAlchemy costs 0.25 s
+
+    with home.database.transaction() as tx:
+        return text("doctor.did_texts", count=make_readable(tx))
 
 
 def links(subject: Subject) -> Finding:

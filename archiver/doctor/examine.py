@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from archiver.config import Config
-from archiver.doctor import database, ground, hooks, indexes, sources, waiting
+from archiver.doctor import database, ground, hooks, indexes, sources, waiting, wiring
 from archiver.doctor.finding import Finding, Progress, State, Subject, fault
 from archiver.home import Home
 from store.errors import WwtError
@@ -19,9 +20,9 @@ Check = Callable[[Subject], Finding]
 
 FIRST: tuple[Check, ...] = (ground.sqlite, ground.home, ground.disk)
 """These need no home."""
-AT_HOME: tuple[Check, ...] = (ground.permissions, ground.settings, ground.rules, database.database)
-BEFORE_USE: tuple[Check, ...] = (database.schema,)
-"""It needs a database that is whole; the ones after it one with our schema too."""
+AT_HOME: tuple[Check, ...] = (ground.access, ground.permissions, ground.settings, ground.rules, database.database)
+BEFORE_USE: tuple[Check, ...] = (database.schema, database.keys, database.texts)
+"""Each needs those before it to be well, and a database that opens; the ones after them rely on what it says."""
 OF_ROWS: tuple[Check, ...] = (
     database.links,
     sources.unheard,
@@ -50,7 +51,8 @@ OF_FILES: tuple[Check, ...] = (
     hooks.quarantine,
     hooks.hooks,
 )
-LAST: tuple[Check, ...] = (indexes.model, sources.transcripts, sources.unreadable, sources.retention)
+LAST: tuple[Check, ...] = (indexes.model, sources.transcripts, sources.unreadable, sources.retention, wiring.wired)
+EVERY = (*FIRST, *AT_HOME, *BEFORE_USE, *OF_ROWS, *OF_FILES, *LAST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +81,35 @@ class Examination:
 def examine(root: Path, progress: Progress = lambda stage, done, total: None) -> Examination:
     """Every check that the state of the home allows. Nothing is written, whatever the home looks like."""
     subject = Subject(root, now_ms())
-    findings = []
+    looked: dict[Check, Finding] = {}
     try:
-        checks = list(_checks(subject))
-        for done, check in enumerate(checks):
-            progress("check", done, len(checks))
-            findings.append(_looked(check, subject))
+        for check in _checks(subject, looked):
+            progress("check", len(looked), len(EVERY))
+            looked[check] = _looked(check, subject)
     finally:
         if subject.condition.patient is not None:
             subject.condition.patient.close()
-    return Examination(tuple(findings))
+    return Examination(tuple(looked.values()))
 
 
-def _checks(subject: Subject) -> Iterator[Check]:
+def _checks(subject: Subject, looked: dict[Check, Finding]) -> Iterator[Check]:
+    """Each check that can be made after what was found by those before it."""
     yield from FIRST
     if not subject.root.is_dir():
         yield from LAST
         return
+    if not os.access(subject.root, os.R_OK | os.X_OK):
+        yield from (ground.access, *LAST)
+        return
     yield from AT_HOME
     if subject.condition.patient is not None:
-        yield from BEFORE_USE
-        if subject.usable and database.schema(subject).state is State.OK:
-            yield from OF_ROWS
+        for check in BEFORE_USE:
+            yield check
+            if looked[check].state is not State.OK:
+                break
+        else:
+            if subject.usable:
+                yield from OF_ROWS
     yield from OF_FILES
     yield from LAST
 
@@ -131,7 +140,7 @@ def mend(root: Path, progress: Progress = lambda stage, done, total: None) -> Ex
             _mend(root, found, progress, fixed, failed)
 
 
-KEEP_OFF = ("home", "database", "schema")
+KEEP_OFF = ("home", "access", "database", "schema")
 """With a fault in one of these nothing is repaired."""
 
 
@@ -143,6 +152,8 @@ def _mend(root: Path, found: Finding, progress: Progress, fixed: list[Done], fai
         failed.append(Done(found.id, text(error.key, **error.fields)))
     except OSError as error:
         failed.append(Done(found.id, f"{error.filename or root}: {error.strerror or error}"))
+    except sqlite3.Error as error:
+        failed.append(Done(found.id, f"{root}: {error}"))
 
 
 def _opened(root: Path) -> Home:

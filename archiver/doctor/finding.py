@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -101,7 +102,8 @@ class Subject:
     def usable(self) -> bool:
         """Whether there is a database that is whole, of our schema, and can be seen as it is now."""
         patient = self.condition.patient
-        return patient is not None and not patient.partial and self.condition.revision == REVISION
+        seen = patient is not None and not patient.partial and not self.condition.keys
+        return seen and self.condition.revision == REVISION
 
     @cached_property
     def settings(self) -> config.Config:
@@ -157,17 +159,26 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Of the database file: `patient` if it can be examined. `damage` in SQLite's words; `foreign`: it is none of ours."""
+    """Of the database file: `patient` if it can be examined. `damage` in SQLite's words, `keys` too: of its own indexes alone.
+
+    `foreign`: it is none of ours. `closed`: we may not read it.
+    """
 
     patient: Patient | None = None
     damage: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     foreign: bool = False
+    closed: bool = False
     revision: str | None = None
 
 
 def _condition(path: Path) -> Condition:
-    if not path.exists() or (path.is_file() and path.stat().st_size == 0):
+    if not os.path.exists(path) or (path.is_file() and path.stat().st_size == 0):  # noqa: PTH110  raises nothing
         return Condition()
+    if not path.is_file():
+        return Condition(foreign=True)
+    if not os.access(path, os.R_OK):
+        return Condition(closed=True)
     try:
         patient = Patient(path)
     except sqlite3.DatabaseError as error:
@@ -179,10 +190,11 @@ def _condition(path: Path) -> Condition:
 
 
 def _examined(patient: Patient) -> Condition:
-    if found := health.damage(patient):
-        return Condition(damage=tuple(found))
+    found = health.damage(patient)
+    if found is not None and not found.of_keys:
+        return Condition(damage=found.reasons)
     try:
-        return Condition(patient, revision=health.revision(patient))
+        return Condition(patient, keys=found.reasons if found else (), revision=health.revision(patient))
     except sqlite3.DatabaseError as error:
         return Condition(damage=(str(error),))
     except LookupError:

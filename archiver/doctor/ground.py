@@ -7,17 +7,15 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from archiver import config
 from archiver.doctor.finding import DAY, Finding, Progress, Subject, fault, listed, note, ok
 from archiver.home import Home
+from store import health
 from store.errors import WwtError
 from store.messages import text
 
-OLDEST_SQLITE = (3, 35, 0)
-"""The first with RETURNING."""
 SCARCE, LITTLE = 1 << 30, 100 << 20
 """Bytes free on the disk below which there is something to say, and below which archiving may fail any day."""
 OTHERS = 0o077
@@ -25,21 +23,16 @@ OTHERS = 0o077
 
 def sqlite(subject: Subject) -> Finding:
     version = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE or not _has_json():
+    if not health.capable():
         return fault("sqlite", text("doctor.sqlite_old", version=version), text("doctor.fix_sqlite"))
     return ok("sqlite", text("doctor.sqlite_ok", version=version))
 
 
-def _has_json() -> bool:
-    with closing(sqlite3.connect(":memory:")) as db:
-        try:
-            return bool(db.execute("""SELECT json_extract('{"a": 1}', '$.a')""").fetchone()[0] == 1)
-        except sqlite3.OperationalError:
-            return False
-
-
 def home(subject: Subject) -> Finding:
     path = subject.root
+    if path.is_symlink() and not path.exists():
+        words = text("doctor.home_gone", path=path, target=path.readlink())
+        return fault("home", words, text("doctor.fix_home_gone"))
     if not path.exists():
         return note("home", text("doctor.home_missing", path=path), text("doctor.fix_archive"))
     if not path.is_dir():
@@ -78,6 +71,31 @@ def rules(subject: Subject) -> Finding:
 # --- permissions ---
 
 
+def access(subject: Subject) -> Finding:
+    """Whether this user may read and write all of it; a run as another one (`sudo`) leaves files that others cannot use."""
+    if _read_only(subject.root):
+        return note("access", text("doctor.access_read_only", path=subject.root), text("doctor.fix_partial"))
+    barred = [path for path in (subject.root, *_held(subject.root)) if not _usable(path)]
+    if barred:
+        words = text("doctor.access_barred", count=len(barred), names=listed(barred))
+        return fault("access", words, text("doctor.fix_access", path=subject.root))
+    return ok("access", text("doctor.access_ok"))
+
+
+def _read_only(root: Path) -> bool:
+    return hasattr(os, "statvfs") and bool(os.statvfs(root).f_flag & os.ST_RDONLY)
+
+
+def _usable(path: Path) -> bool:
+    """What is replaced by renaming need not be writable itself, so that a person may have write-protected it."""
+    wanted = os.R_OK
+    if path.is_dir():
+        wanted |= os.W_OK | os.X_OK
+    elif path.name.startswith("archive.db") or path.suffix == ".lock":
+        wanted |= os.W_OK
+    return os.access(path, wanted) or not os.path.lexists(path) or (path.is_symlink() and not path.exists())
+
+
 def permissions(subject: Subject) -> Finding:
     """Folders, and the database, must be closed to others. An editor may have left another file open; nobody gets to it."""
     if os.name == "nt":
@@ -92,14 +110,17 @@ def permissions(subject: Subject) -> Finding:
 
 
 def _loose(root: Path) -> Iterator[Path]:
-    """What others may read or write. A person's own version control inside the vault is theirs to judge."""
-    if _open(root):
-        yield root
+    """What others may read or write."""
+    yield from (path for path in (root, *_held(root)) if _open(path))
+
+
+def _held(root: Path) -> Iterator[Path]:
+    """All that is kept. A person's own version control inside the vault is theirs to judge."""
     for folder, names, files in os.walk(root):
         names[:] = [
             name for name in names if not (Path(folder) == root / "vault" and name[0] == "." and name != ".wwt")
         ]
-        yield from (path for name in (*names, *files) if _open(path := Path(folder, name)))
+        yield from (Path(folder, name) for name in (*names, *files))
 
 
 def _open(path: Path) -> bool:

@@ -16,6 +16,7 @@ from archiver.archive import source_of
 from archiver.doctor.finding import Finding, Progress, Subject, fault, listed, note, ok
 from archiver.home import Home
 from archiver.sources.jsonl import open_stream
+from archiver.sources.sqlite import is_busy, open_read_only
 from archiver.transcript import Found
 from store import health
 from store.health import Mute
@@ -23,6 +24,8 @@ from store.messages import text
 
 SOON = 7
 """Days before an agent deletes a transcript that is not archived, from which on it is worth saying."""
+
+DATABASES = (".db", ".sqlite")
 
 
 def transcripts(subject: Subject) -> Finding:
@@ -71,21 +74,25 @@ def _spelling(subject: Subject) -> Callable[[str], str]:
 
 
 def unreadable(subject: Subject) -> Finding:
-    """Files that cannot be opened, or are not what their name says."""
-    bad = [f"{one.path}: {reason}" for one in subject.transcripts if (reason := _unreadable(one))]
+    """Files that cannot be opened, or are not what their name says. A database holds many transcripts, and is one file."""
+    files = dict.fromkeys(one.path for one in subject.transcripts)
+    bad = [f"{path}: {reason}" for path in files if (reason := _unreadable(path))]
     if bad:
         words = text("doctor.unreadable", count=len(bad), names=listed(bad))
         return fault("unreadable", words, text("doctor.fix_unreadable"))
     return ok("unreadable", text("doctor.unreadable_none"))
 
 
-def _unreadable(found: Found) -> str:
+def _unreadable(path: Path) -> str:
     try:
-        if found.member:
-            return "" if os.access(found.path, os.R_OK) else text("doctor.no_permission")
-        with open_stream(found.path) as stream:
+        if path.suffix in DATABASES:
+            with open_read_only(path):
+                return ""
+        with open_stream(path) as stream:
             stream.read(1)
     except (OSError, EOFError) as error:
+        if isinstance(error, OSError) and is_busy(error):
+            return ""
         return getattr(error, "strerror", None) or str(error)
     return ""
 

@@ -18,7 +18,7 @@ AGENT = "claude-code"
 
 class ClaudeCode(Source):
     agent = AGENT
-    parser_version = 1
+    parser_version = 2
 
     def roots(self) -> list[Path]:
         return [config_dir() / "projects"]

@@ -54,7 +54,7 @@ _GENERATIONS = 20
 
 class Hermes(Source):
     agent = AGENT
-    parser_version = 2
+    parser_version = 1
 
     def roots(self) -> list[Path]:
         """`$HERMES_HOME`, else `~/.hermes`."""

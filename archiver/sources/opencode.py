@@ -43,7 +43,7 @@ Entry = tuple[str, dict[str, Any], list[tuple[str, dict[str, Any]]]]
 
 class OpenCode(Source):
     agent = AGENT
-    parser_version = 2
+    parser_version = 1
 
     def roots(self) -> list[Path]:
         data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"

@@ -28,6 +28,8 @@ def refusal(path: Path, content: str | bytes) -> str:
         ("[embedding]\nmodel = ' '\n", 2, "text on one line"),
         ("[archive]\nidle_minutes = 3\nidle = 4\n", 3, "archive.idle_minutes"),
         ("[recall]\nbudget = 5\n[zork]\nx = 1\n", 4, "zork.x"),
+        ("[recal]\nbudget = 5\n", 2, "did you mean 'recall.budget'?"),
+        ("[archive]\nidle_minute = 5\n", 2, "did you mean 'archive.idle_minutes'?"),
         ("\n[zork]\n", 2, "zork"),
         ("archive = 3\n", 1, "a section"),
         (b"[recall]\n# \xff\n", 2, "utf-8"),

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
-from archiver import distil, erase, forget, inbox, review
+from archiver import distil, erase, exchange, forget, inbox, review
 from archiver.archive import Report, Wish, archive
 from archiver.cli.search import find
 from archiver.home import Home
@@ -30,6 +31,7 @@ from store.errors import WwtError
 from store.records import Quote, Role, now_ms, parse_time
 from store.words import Words
 from tests.archiver.processes import Server
+from tests.archiver.sources.rollouts import OTHER, THREAD, legacy, meta, name
 from tests.archiver.trees import copied
 from tests.factories import Claude, OpenClaw, write_lines
 
@@ -412,6 +414,66 @@ def test_what_was_said_since_is_mined_when_the_session_is_deleted(tmp_path: Path
     assert left(wwt_home) == []
 
 
+def test_an_older_export_brings_no_quote_back(root: Path, tmp_path: Path) -> None:
+    exchange.export(Home.open(root), tmp_path / "out")
+    assert "코끼리별" in words_of(tmp_path / "out")
+    forgotten(root, A)
+    exchange.bring(Home.open(root), tmp_path / "out")
+    assert left(root) == []
+
+
+def test_an_older_export_brings_no_quote_into_an_archive_that_knows_of_the_forgetting(
+    root: Path, tmp_path: Path, wwt_home: Path
+) -> None:
+    exchange.export(Home.open(root), tmp_path / "old")
+    forgotten(root, A)
+    exchange.export(Home.open(root), tmp_path / "new")
+    shutil.rmtree(tmp_path / "new" / "shop")  # its notes are lost, not what was forgotten
+    exchange.bring(Home.open(), tmp_path / "new")
+    exchange.bring(Home.open(), tmp_path / "old")
+    with Home.open().database.transaction() as tx:
+        [entry] = knowledge.list_entries(tx)
+    assert (entry.session, entry.source_forgotten) == (None, True)
+    assert left(wwt_home) == []
+
+
+def test_of_a_session_that_went_on_an_older_export_brings_nothing_of_before(
+    tmp_path: Path, wwt_home: Path, root: Path
+) -> None:
+    exchange.export(Home.open(root), tmp_path / "old")
+    made = talk()
+    made.write(tmp_path / "in", age_minutes=90)
+    run(wwt_home, tmp_path / "in", distil=False)
+    forgotten(wwt_home, A)
+    made.say("포트는 8080으로 고정하자", timestamp=LATER.format(1))
+    made.write(tmp_path / "in")
+    run(wwt_home, tmp_path / "in", distil=False)
+    exchange.bring(Home.open(), tmp_path / "old")
+    assert sessions_of(wwt_home) == [A]
+    with Home.open().database.transaction() as tx:
+        [entry] = knowledge.list_entries(tx)
+    assert (entry.session, entry.source_forgotten) == (None, True)
+    assert left(wwt_home) == []
+
+
+def words_of(folder: Path) -> str:
+    return "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.md"))
+
+
+def test_a_compressed_copy_and_an_event_of_a_hook_bring_nothing_back(tmp_path: Path, wwt_home: Path) -> None:
+    path = rollout(tmp_path / "in", THREAD, legacy("비둘기자리 서버는 어디 있나요?", "코끼리별에 있습니다."))
+    run(wwt_home, path, distil=False)
+    assert forgotten(wwt_home, THREAD).turns == 2
+    packed = tmp_path / "in" / f"{path.name}.zst"
+    packed.write_bytes(zstandard.compress(path.read_bytes()))
+    inbox.drop(wwt_home / "inbox", inbox.Event("codex", "session-end", THREAD, str(path), "/srv/shop", now_ms()))
+    report = run(wwt_home, packed, finished=True)
+    assert (report.files_read, report.turns_added, sessions_of(wwt_home)) == (1, 0, [])
+    run(wwt_home)
+    assert sessions_of(wwt_home) == []
+    assert left(wwt_home) == []
+
+
 def test_a_title_of_a_forgotten_turn_does_not_wait_for_it(
     tmp_path: Path, wwt_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -444,8 +506,8 @@ def copies(tmp_path: Path, wwt_home: Path) -> Path:
     first = talk()
     first.write(tmp_path / "in", age_minutes=90)
     resumed(first).write(tmp_path / "in", age_minutes=60)
-    for name in (A, B):
-        run(wwt_home, tmp_path / "in" / f"{name}.jsonl")
+    for session in (A, B):
+        run(wwt_home, tmp_path / "in" / f"{session}.jsonl")
     return tmp_path / "in"
 
 
@@ -487,6 +549,44 @@ def test_forgetting_the_copy_leaves_the_original(copies: Path, wwt_home: Path) -
     [row] = Home.open().reader.sessions("")
     assert (row.external_id, row.turns) == (A, 6)
     assert left(wwt_home, ("물떼새길",)) == []
+
+
+def rollout(folder: Path, thread: str, rows: list[dict[str, Any]], **more: Any) -> Path:
+    path = folder / name(thread)
+    write_lines(path, [meta(thread, **more), *rows])
+    return path
+
+
+def test_a_copy_that_comes_later_does_not_bring_the_row_of_what_it_was_made_from_back(
+    tmp_path: Path, wwt_home: Path
+) -> None:
+    rollout(tmp_path / "in", THREAD, legacy("비둘기자리 서버는 어디 있나요?", "코끼리별에 있습니다."))
+    run(wwt_home, tmp_path / "in", distil=False)
+    forgotten(wwt_home, THREAD)
+    rollout(tmp_path / "in", OTHER, legacy("물떼새길은 어디인가요?", "여기입니다."), forked_from_id=THREAD)
+    run(wwt_home, tmp_path / "in", distil=False)
+    assert sessions_of(wwt_home) == [OTHER]
+    assert left(wwt_home) == []
+
+
+def test_a_subagent_with_an_id_of_its_own_that_was_not_archived_yet_stays_away_with_its_session(
+    tmp_path: Path, wwt_home: Path
+) -> None:
+    rollout(tmp_path / "in", THREAD, legacy("비둘기자리 서버는 어디 있나요?", "코끼리별에 있습니다."))
+    run(wwt_home, tmp_path / "in", distil=False)
+    forgotten(wwt_home, THREAD)
+    spawned = {"source": {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}}
+    said = legacy("코끼리별까지 조사해 주세요", "조사했습니다.")
+    rollout(tmp_path / "in", OTHER, said, **spawned)
+    assert run(wwt_home, tmp_path / "in", distil=False).files_read == 1
+    assert sessions_of(wwt_home) == []
+    later = legacy("그 뒤의 말", "그 뒤의 답입니다.")
+    for number, row in enumerate(later):
+        row["timestamp"] = LATER.format(number)
+    rollout(tmp_path / "in", OTHER, [*said, *later], **spawned)
+    assert run(wwt_home, tmp_path / "in", distil=False).turns_added > 0
+    assert sessions_of(wwt_home) == [OTHER]
+    assert left(wwt_home) == []
 
 
 def subagent(folder: Path, name: str) -> None:

@@ -137,6 +137,21 @@ def test_masking_again_may_be_killed_anywhere(processes: Server, home: Path, tmp
         shutil.rmtree(killed)
 
 
+def test_a_note_that_was_renamed_before_a_crash_is_known_by_its_new_name(processes: Server, home: Path) -> None:
+    [old] = [path for path in (home / "vault").rglob("*.md") if WORD in path.name]
+    add_rule(home)
+    processes.run("archive", home=home)
+    [new] = [path for path in (home / "vault").rglob("*.md") if path.stem[-8:] == old.stem[-8:]]
+    state = home / "vault" / ".wwt" / "state.json"
+    state.write_text(state.read_text(encoding="utf-8").replace(new.name, old.name), encoding="utf-8")
+    assert left(home) == [state] * 2
+    with closing(sqlite3.connect(home / "archive.db")) as db:
+        db.execute("DELETE FROM meta")
+        db.commit()
+    processes.run("archive", home=home)
+    assert left(home) == []
+
+
 def test_a_comment_in_a_rule_file_masks_nothing_again(processes: Server, home: Path) -> None:
     add_rule(home)
     processes.run("archive", home=home)

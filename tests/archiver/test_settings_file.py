@@ -86,6 +86,14 @@ def test_taking_out_what_is_not_set_changes_and_makes_nothing(path: Path) -> Non
     assert not path.parent.exists()
 
 
+def test_a_wrong_setting_can_be_taken_out_beside_another(path: Path) -> None:
+    written(path, "[recall]\nbudget = 'much'\n\n[archive]\nidle = 3\n")
+    assert unset(path, "recall.budget")
+    assert path.read_text() == "[recall]\n\n[archive]\nidle = 3\n"
+    assert unset(path, "archive.idle")
+    assert config.load(path) == config.Config()
+
+
 @pytest.mark.parametrize(
     ("content", "key"), [("zork = 1\n", "zork"), ("[zork]\nx = 1\n", "zork.x"), ("[recall]\nx = 1\n", "recall.x")]
 )

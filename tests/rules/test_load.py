@@ -62,6 +62,9 @@ def test_a_faulty_record_is_named_with_its_line_and_the_others_load(
         (b"schema: 1\nsecrets: {}\n", 2),
         (b"schema: 1\nschema: 1\n", 2),
         (b"schema: 1\na: &a [*a]\n", 0),
+        (b"schema: 1\n? [a, b]\n: 1\n", 2),
+        (b"schema: 1\nsecrets:\n  - id: x\n    {a: b}: 1\n", 4),
+        (b"schema: 1\nsecrets:\n  - id: 2001-13-45\n", 3),
         (b"[" * 50_000, 1),
     ],
 )
@@ -113,6 +116,26 @@ def test_a_cached_file_reads_the_same_and_a_damaged_cache_is_ignored(tmp_path: P
     again = load_file(path, Secret, cache=tmp_path / "cache")
     assert again == first
     assert again[0][0].origin.line == 3
+
+
+def test_a_slip_is_answered_with_the_name_that_was_meant(tmp_path: Path) -> None:
+    record = """
+  - id: Mine
+    type: decision
+    part: choise
+    weight: 3
+    cues: [{lemm: [하]}, '(x']
+    examples: {mach: [a], match: [b], miss: [c]}"""
+    off = "\n  - {id: decision.want.enn, enabled: false}"
+    written(tmp_path / "mine.yaml", record, off, schema="schema: 1\nrules:")
+    said = sorted((fault.line, fault.reason) for fault in load(Rule, tmp_path)[1])
+    assert [line for line, _ in said] == [3, 5, 6, 7, 7, 8, 9]
+    assert "'part' must be one of 'whole', 'cause'" in said[1][1]
+    assert "'weight' must be at most 2" in said[2][1]
+    assert "'cues[1]' is not a valid regular expression" in said[3][1]
+    assert "did you mean 'lemma'?" in said[4][1]
+    assert "did you mean 'match'?" in said[5][1]
+    assert "did you mean 'decision.want.en'?" in said[6][1]
 
 
 def test_faults_speak_the_users_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

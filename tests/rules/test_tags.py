@@ -4,7 +4,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rules.tags import MOST, compile_lexicon, compiled, expand, lexicon, normalise, tags_for
@@ -22,6 +22,8 @@ def test_blanks_inside_a_tag_become_hyphens() -> None:
 
 
 @given(st.text(max_size=40))
+@example("0\r_")
+@example("ͅ㎯")
 def test_normalising_again_changes_nothing(written: str) -> None:
     assert normalise(normalise(written)) == normalise(written)
 

@@ -65,8 +65,16 @@ def test_a_failed_or_idle_editor_changes_nothing(tmp_path: Path, monkeypatch: py
     assert prompt.edit("글") is None
 
 
-def test_a_missing_editor_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VISUAL", "/no/such/editor")
+@pytest.mark.parametrize("named", ["/no/such/editor", "vi '", "/no/such/editor --wait"])
+def test_an_editor_that_cannot_start_is_named(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    monkeypatch.setenv("VISUAL", named)
     with pytest.raises(WwtError) as caught:
         prompt.edit("글")
     assert caught.value.key == "review.no_editor"
+    assert str(caught.value.fields["editor"]) in named
+
+
+def test_a_blank_choice_of_editor_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor(tmp_path, monkeypatch, "path.write_text('새 글', 'utf-8')")
+    monkeypatch.setenv("VISUAL", " ")
+    assert prompt.edit("헌 글") == "새 글"

@@ -130,15 +130,20 @@ def test_of_a_session_that_goes_on_no_title_outcome_or_time_of_before_is_kept(da
 
 def test_the_row_of_a_session_in_which_nothing_was_said_since_goes_again(database: Database) -> None:
     said(database, 1, ("one", 50))
-    said(database, 2, ("two", 50), name="s1/x")
-    with database.transaction() as tx:
-        tx.execute(session.update().where(session.c.id == 2).values(parent_id=1, is_subagent=1))
     drop(database, "s1")
     with database.transaction() as tx:
-        above = sessions.ensure(tx, "a", SafeText("s1"))
-        below = sessions.ensure(tx, "a", SafeText("s1/x"), parent_id=above)
-        assert not forgetting.revived(tx, below)
+        again = sessions.ensure(tx, "a", SafeText("s1"))
+        assert not forgetting.revived(tx, again)
         assert tx.execute(select(session.c.id)).all() == []
+
+
+@pytest.mark.parametrize(("own", "text"), [(True, "one"), (False, "one\n\nmore")])
+def test_a_block_of_a_forgotten_session_grows_no_turn_of_another(database: Database, own: bool, text: str) -> None:
+    said(database, 1, ("one", 50))
+    said(database, 2, ("two", 50))
+    with database.transaction() as tx:
+        sessions.extend_turn(tx, "a", 2, "s2", "1-0", SafeText("more"), sessions.Change(), own=own)
+        assert tx.execute(select(turn.c.text).where(turn.c.session_id == 1)).scalar() == text
 
 
 def test_titles_wait_for_turns_only_of_agents_of_which_nothing_was_forgotten(database: Database) -> None:

@@ -81,6 +81,7 @@ def test_what_is_typed_is_what_is_set(processes: Server, home: Path, key: str, t
         (("set", "recall.budget", "much"), "a whole number from 0"),
         (("set", "recall.budget", "2.5"), "a whole number from 0"),
         (("set", "recall.budget", "--", "-5"), "a whole number from 0"),
+        (("set", "recall.budget", "-5"), "a whole number from 0"),
         (("set", "recall.budget", "5\n[archive]\nkeep_deleted = true"), "a whole number from 0"),
         (("set", "archive.keep_deleted", "yes"), "true or false, not \"yes\""),
         (("set", "embedding.model", ""), "text on one line"),
@@ -127,8 +128,8 @@ def test_a_broken_file_is_refused_with_its_line_and_left_alone(
 def test_a_setting_that_breaks_the_file_can_be_mended_by_the_command(processes: Server, home: Path) -> None:
     home.mkdir()
     (home / "config.toml").write_text("[recall]\nbudget = 'much'\nzork = 1\n")
-    assert run(processes, home, "set", "recall.zork", "--unset").code == 2  # the other fault is still there
-    (home / "config.toml").write_text("[recall]\nbudget = 'much'\n")
+    assert run(processes, home, "set", "recall.budget", "5").code == 2  # the other fault would still be there
+    assert run(processes, home, "set", "recall.zork", "--unset").code == 0
     assert run(processes, home, "set", "recall.budget", "5").code == 0
     assert run(processes, home, "get", "recall.budget").out == "5\n"
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from archiver.render import columns
 from store.reader import Reader
 from tests.archiver.processes import Done, Server
 from tests.factories import Claude
@@ -132,6 +133,20 @@ def test_the_list_is_narrowed(run: Run, uids: list[str]) -> None:
         assert "--retired" in run("entries", "--all", *nothing).out
 
 
+def test_where_nothing_is_known_nobody_is_sent_to_look_everywhere(run: Run, mined: Path) -> None:
+    assert run("entries", "--all").out == "No reviewed knowledge yet. Run `wwt review`.\n"
+    assert run("tags", "--all").out == "No tags yet: they come with reviewed entries.\n"
+    assert "--all" in run("entries", "--project", "shop").out
+
+
+def test_a_long_line_is_folded_beside_its_id(run: Run, uids: list[str], wwt_home: Path) -> None:
+    run("entries", "edit", uids[0], "--summary", "말 " * 30)
+    lines = terminal(wwt_home, "entries", "--all", COLUMNS="40").out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(uids[0]))
+    assert lines[start + 1].startswith(" " * 10 + "말")
+    assert max(map(columns, lines)) <= 40
+
+
 def test_the_list_shows_what_replaced_an_entry(run: Run, uids: list[str]) -> None:
     old, new = uids
     run("entries", "supersede", old, new)
@@ -193,7 +208,7 @@ def test_what_is_typed_is_masked_before_it_is_kept(run: Run, uids: list[str], ww
 
 
 def test_a_change_that_is_none_says_so(run: Run, uids: list[str]) -> None:
-    assert run("entries", "revive", uids[0]).out == "Nothing to change.\n"
+    assert run("entries", "revive", uids[0]).out == "Nothing was changed.\n"
     assert json.loads(run("entries", "revive", uids[0], "--json").out)["changed"] == 0
 
 
@@ -285,7 +300,7 @@ def test_an_idle_or_empty_edit_changes_nothing(
 ) -> None:
     before = listed(run)
     done = terminal(wwt_home, "entries", "edit", uids[0], EDITOR=editor(tmp_path, body))
-    assert (done.code, done.out) == (0, "Nothing to change.\n")
+    assert (done.code, done.out) == (0, "Nothing was changed.\n")
     assert listed(run) == before
 
 

@@ -79,6 +79,13 @@ def known(run: Run) -> list[dict[str, Any]]:
     return sorted(found, key=lambda entry: entry["id"])
 
 
+def quoted(home: Path) -> list[tuple[object, ...]]:
+    """What each entry rests on, as far as the turns it was said in are there."""
+    query = "SELECT e.uid, t.key, v.role, v.quote, v.time FROM evidence v JOIN entry e ON e.id = v.entry_id"
+    with closing(sqlite3.connect(home / "archive.db")) as db:
+        return sorted(db.execute(f"{query} JOIN turn t ON t.id = v.turn_id"))
+
+
 def lose(home: Path) -> None:
     for path in home.glob("archive.db*"):
         path.unlink()
@@ -86,8 +93,8 @@ def lose(home: Path) -> None:
 
 @pytest.mark.parametrize("kept", ["vault", "export"])
 def test_knowledge_outlives_the_database(run: Run, home: Path, reviewed: Path, tmp_path: Path, kept: str) -> None:
-    before = known(run)
-    assert {entry["status"] for entry in before} == {"active", "superseded"}
+    before, rested = known(run), quoted(home)
+    assert {entry["status"] for entry in before} == {"active", "superseded"} and len(rested) >= len(before)
     out = home / "vault"
     if kept == "export":
         out = tmp_path / "notes"
@@ -110,8 +117,7 @@ def test_knowledge_outlives_the_database(run: Run, home: Path, reviewed: Path, t
     assert known(run) == before
     shown = parsed(run("show", found[0]["id"], "--json"))
     assert shown["session"].startswith("1aaaaaaa") and shown["evidence"][0]["quote"] == QUEUE
-    with closing(sqlite3.connect(home / "archive.db")) as db:
-        assert db.execute("SELECT count(*), count(turn_id) FROM evidence").fetchone() == (6, 6)
+    assert quoted(home) == rested
     assert parsed(run("import", str(out), "--json"))["unchanged"] == 3
 
 
@@ -178,6 +184,19 @@ def test_a_folder_with_nothing_readable_fails_and_an_empty_one_does_not(run: Run
     assert "No notes" in run("import", str(tmp_path / "in")).out
     (tmp_path / "in" / "bad.md").write_text("words", encoding="utf-8")
     run("import", str(tmp_path / "in"), code=1)
+
+
+def test_an_export_that_lacks_a_note_fails_and_names_it(run: Run, home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "notes"
+    out.mkdir()
+    (out / "shop").write_text("mine", encoding="utf-8")  # where the folder of the project would have to be
+    told = run("export", str(out), code=1)
+    assert "Written: 0" in told.out and len([line for line in told.err.splitlines() if f"{out}/shop/" in line]) == 3
+    (out / "shop").unlink()
+    assert "Written: 3" in run("export", str(out)).out
+    (vaulted,) = (home / "vault").rglob("*Redis*.md")
+    vaulted.write_text("broken", encoding="utf-8")
+    assert f"{vaulted}:1: " in run("export", str(out)).err  # the export lacks nothing
 
 
 def test_many_broken_notes_do_not_flood_the_terminal(run: Run, tmp_path: Path) -> None:

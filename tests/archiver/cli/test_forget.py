@@ -70,7 +70,7 @@ def test_looking_first_lists_what_would_go(archived: Path) -> None:
     shown = wwt("forget", "--project", "shop", "--dry-run").stdout
     assert A in shown
     assert B in shown
-    assert "3 turns" in shown
+    assert "sessions: 2, turns: 3." in shown
     assert json.loads(wwt("forget", B, "--dry-run", "--json").stdout)["dry_run"] is True
     assert sessions() == {A, B}
 
@@ -105,8 +105,9 @@ def test_no_session_that_fits_is_no_mistake(archived: Path) -> None:
 def test_on_a_terminal_it_asks_first(archived: Path, answer: str, code: int, left: set[str]) -> None:
     done = asked(answer, "forget", A, "--json")
     assert done.returncode == code, done.stderr
-    assert "2 turns" in done.stderr
-    assert "1 entries stay" in done.stderr
+    assert f"{A}\n    큐는 Redis 대신 SQLite로 하자" in done.stderr
+    assert "Would be forgotten — sessions: 1, turns: 2." in done.stderr
+    assert "entries of reviewed knowledge: 1." in done.stderr
     assert sessions() == left
     assert not done.stdout or json.loads(done.stdout)["turns"] == 2
 
@@ -120,6 +121,19 @@ def test_a_reset_asks_first_and_names_the_way_to_keep_the_knowledge(archived: Pa
     assert sessions() == {A, B}
     assert asked("y\n", "reset").returncode == 0
     assert sorted(path.name for path in archived.iterdir()) == ["config.toml", "rules"]
+
+
+def test_looking_before_a_reset_lists_what_would_go_and_changes_nothing(archived: Path) -> None:
+    (archived / "mine.txt").write_text("mine")
+    before = {path for path in archived.rglob("*") if path.is_file()}
+    told = json.loads(wwt("reset", "--dry-run", "--json").stdout)
+    assert {key: told[key] for key in ("dry_run", "sessions", "entries", "waiting", "left")} == {
+        "dry_run": True, "sessions": 2, "entries": 1, "waiting": 0, "left": [str(archived / "mine.txt")]
+    }  # fmt: skip
+    assert f"{told['removed']} files with 2 sessions" in wwt("reset", "--dry-run").stdout
+    assert {path for path in archived.rglob("*") if path.is_file()} >= before
+    done = json.loads(wwt("reset", "--yes", "--json").stdout)
+    assert (done["dry_run"], done["left"]) == (False, told["left"])
 
 
 def test_a_reset_says_what_it_left(archived: Path) -> None:

@@ -109,7 +109,7 @@ def test_faults_and_wrong_examples_are_told_with_file_and_line_and_the_others_st
     path = own(home, FAULTY, "faulty.yaml")
     done = run(processes, home, "check")
     assert done.code == 1
-    assert f"{path}:5: broken: 'cues.0.pattern' is not a valid regular expression" in done.out
+    assert f"{path}:5: broken: 'cues[0]' is not a valid regular expression" in done.out
     assert f'{path}:10: lazy: should fit but does not: "law: port 80" (none of its cues fits)' in done.out
     assert f'{path}:10: lazy: should not fit but does: "decree: port 80" (cues[0] fits "decree:")' in done.out
     found = as_json(processes, home, "check")

@@ -32,6 +32,20 @@ def mended(root: Path, name: str) -> Examination:
     return first
 
 
+def program(folder: Path) -> Path:
+    """A wwt-hook that can be called."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "wwt-hook"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def calling(*commands: str, event: str = "SessionStart") -> dict[str, object]:
+    """What an agent's settings say to have these commands called."""
+    return {"hooks": {event: [{"hooks": [{"type": "command", "command": command}]} for command in commands]}}
+
+
 @contextmanager
 def database(root: Path) -> Iterator[sqlite3.Connection]:
     """The database without its foreign keys being looked after, as a fault of wwt or of a disk would write it."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import migrations
 from archiver.cli.search import find
+from archiver.doctor.examine import mend
 from archiver.home import Home
 from tests.archiver.cli.test_commands import wwt
 from tests.archiver.doctor.looks import FAULT, NOTE, database, found, mended, unwell
@@ -153,7 +155,7 @@ def test_schema_of_a_newer_release_is_left_alone(home: Path) -> None:
     one = found(home, "schema")
     assert one.state is FAULT
     assert "9999" in one.text
-    told = json.loads(wwt("doctor", "--fix", "--json", code=3).stdout)
+    told = json.loads(wwt("doctor", "--fix", "--json", code=1).stdout)
     assert "schema" in {check["id"] for check in told["checks"] if check["state"] == "fault"}
     assert told["fixed"] == []
 
@@ -174,3 +176,91 @@ def test_schema_that_lacks_a_part_names_it(home: Path) -> None:
     one = found(home, "schema")
     assert one.state is FAULT
     assert "entry.uses" in one.text
+
+
+def test_database_at_odds_with_its_own_indexes_has_them_made_anew_before_anything_else_is_believed(home: Path) -> None:
+    vectors = count(home, "vector")
+    with database(home) as db:
+        (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'ix_chunk_hash'").fetchone()
+        db.execute("DROP INDEX ix_chunk_hash")
+        db.execute("CREATE INDEX ix_chunk_hash ON chunk (hash) WHERE id > 3")
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'ix_chunk_hash'", (made,))
+    assert unwell(home) == {"keys": FAULT}
+    mended(home, "keys")
+    assert count(home, "vector") == vectors
+
+
+def test_two_rows_that_claim_one_place_are_left_to_a_person(home: Path) -> None:
+    with database(home) as db:
+        (made,) = db.execute("SELECT sql FROM sqlite_master WHERE name = 'tag'").fetchone()
+        index = db.execute("SELECT * FROM sqlite_master WHERE name LIKE 'sqlite_autoindex_tag%'").fetchone()
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("DELETE FROM sqlite_master WHERE name = ?", (index[1],))
+        db.execute(
+            "UPDATE sqlite_master SET sql = 'CREATE TABLE tag (id INTEGER PRIMARY KEY, name TEXT)' WHERE name = 'tag'"
+        )
+    with database(home) as db:
+        db.execute("INSERT INTO tag (name) VALUES ('twice'), ('twice')")
+        db.execute("PRAGMA writable_schema = 1")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'tag'", (made,))
+        db.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", index)
+    assert unwell(home) == {"keys": FAULT}
+    done = mend(home)
+    assert [one.id for one in done.not_fixed] == ["keys"]
+    assert "tag.name" in done.not_fixed[0].text
+    assert unwell(home) == {"keys": FAULT}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("turn", "text"), ("chunk", "text"), ("session", "title"), ("entry", "summary")]
+)
+def test_text_that_a_disk_damaged_is_found_and_made_readable(home: Path, table: str, column: str) -> None:
+    with database(home) as db:
+        db.execute(
+            f"UPDATE {table} SET {column} = CAST(CAST('물수리 ' AS BLOB) || x'ff80' || CAST({column} AS BLOB) AS TEXT)"
+            f" WHERE id = (SELECT min(id) FROM {table} WHERE {column} IS NOT NULL)"
+        )
+    one = found(home, "texts")
+    assert one.state is FAULT
+    assert f"{table}: 1" in one.text
+    assert wwt("search", "결제", "--all", code=0 if table == "turn" else 3).stderr.count("\n") <= 1
+    mended(home, "texts")
+    with database(home) as db:
+        (kept,) = db.execute(f"SELECT {column} FROM {table} WHERE {column} LIKE '물수리%'").fetchone()
+    assert kept.startswith("물수리 \ufffd\ufffd")
+    if table != "turn":
+        assert find(Home.open(), "물수리", project=None, everything=True).hits
+
+
+@pytest.mark.parametrize("left", ["vault", "staging", "backups", "index"])
+@pytest.mark.parametrize("how", ["gone", "emptied"])
+def test_database_that_was_lost_is_told_from_a_new_home(home: Path, left: str, how: str) -> None:
+    (home / "backups" / "archive-0001.db").write_bytes(b"a copy")
+    for path in home.glob("archive.db*"):
+        path.unlink()
+    if how == "emptied":
+        (home / "archive.db").touch(mode=0o600)
+    for name in {"vault", "staging", "backups", "index"} - {left}:
+        shutil.rmtree(home / name)
+    one = found(home, "database")
+    assert one.state is FAULT
+    assert "`wwt import" in one.fix
+    assert mend(home).fixed == ()
+    shutil.rmtree(home / left)
+    assert found(home, "database").state is NOTE
+
+
+def test_damage_in_the_middle_ends_a_command_with_one_line(home: Path) -> None:
+    path = home / "archive.db"
+    with database(home) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        roots = [row[0] for row in db.execute("SELECT rootpage FROM sqlite_master WHERE name IN ('turn', 'chunk')")]
+    with path.open("r+b") as file:
+        for root in roots:
+            file.seek((root - 1) * 4096)
+            file.write(bytes(200))
+    assert found(home, "database").state is FAULT
+    done = wwt("status", code=3)
+    assert done.stderr.count("\n") == 1
+    assert "wwt doctor" in done.stderr

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from archiver.doctor import ground
-from archiver.doctor.examine import mend
+from archiver.doctor.examine import examine, mend
 from tests.archiver.doctor.looks import FAULT, NOTE, OK, found, mended, unwell
 
 posix = pytest.mark.skipif(os.name == "nt", reason="permissions of this kind are POSIX's")
@@ -116,3 +118,66 @@ def test_lock_file_of_a_crash_is_called_harmless(home: Path) -> None:
 def test_sqlite_that_is_too_old_is_a_fault(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     assert unwell(home) == {"sqlite": FAULT}
+
+
+def test_home_on_a_disk_that_is_not_there_is_a_fault_and_nothing_is_made_in_its_place(wwt_home: Path) -> None:
+    wwt_home.symlink_to(wwt_home.parent / "disk" / "wwt")
+    one = found(wwt_home, "home")
+    assert one.state is FAULT
+    assert str(wwt_home.parent / "disk" / "wwt") in one.text
+    assert mend(wwt_home).fixed == ()
+    assert not wwt_home.exists()
+
+
+def given_to_nobody(home: Path) -> None:
+    if os.name == "nt" or os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    for folder in home.parents:  # they belong to the test run alone
+        if folder.stat().st_mode & 0o077 == 0:
+            folder.chmod(0o711)
+    (home / "config.toml").write_text('[embedding]\nmodel = "none"\n')  # the weights may be another user's too
+    for path in (home, *home.rglob("*")):
+        os.chown(path, 65_534, 65_534)
+
+
+def as_nobody(look: Callable[[], dict[str, str]]) -> dict[str, str]:
+    """What a look gives to a user who may read nothing of another's; in a process of its own."""
+    look()  # loads what the other user may not read
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setgid(65_534)
+            os.setuid(65_534)
+            os.write(writing, json.dumps(look()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    with os.fdopen(reading, "rb") as answer:
+        return dict(json.loads(answer.read()))
+
+
+def faults(root: Path) -> dict[str, str]:
+    return {one.id: f"{one.text} {one.fix}" for one in examine(root).findings if one.state is FAULT}
+
+
+@pytest.mark.parametrize("belongs", ["all", "database", "staging"])
+def test_what_belongs_to_another_user_is_told_with_how_to_get_it_back(home: Path, belongs: str) -> None:
+    given_to_nobody(home)
+    barred = {"all": home, "database": home / "archive.db", "staging": home / "staging"}[belongs]
+    os.chown(barred, 0, 0)
+    told = as_nobody(lambda: faults(home))
+    assert str(barred) in told["access"]
+    assert "chown" in told["access"]
+    assert ("database" in told) == (belongs == "database")
+    os.chown(barred, 65_534, 65_534)
+    assert as_nobody(lambda: faults(home)) == {}
+
+
+def test_what_a_person_protected_from_being_written_is_no_fault(home: Path) -> None:
+    (home / "rules" / "mine.yaml").touch(mode=0o400)
+    next((home / "vault").rglob("*.md")).chmod(0o400)
+    given_to_nobody(home)
+    assert as_nobody(lambda: faults(home)) == {}
