@@ -24,9 +24,10 @@ SHOWN_PROBLEMS = 20
 
 Paths = Annotated[list[Path] | None, typer.Argument(help=text("help.archive_paths"), show_default=False)]
 Agents = Annotated[
-    list[str] | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+    list[str] | None,
+    typer.Option("--agent", metavar="AGENT", help=text("help.agent", known=agents.names()), show_default=False),
 ]
-Since = Annotated[str | None, typer.Option("--since", help=text("help.since"), show_default=False)]
+Since = Annotated[str | None, typer.Option("--since", metavar="WHEN", help=text("help.since"), show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help=text("help.json"))]
 
 

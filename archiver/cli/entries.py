@@ -31,11 +31,21 @@ app = typer.Typer(rich_markup_mode=None, invoke_without_command=True)
 
 Uid = Annotated[str, typer.Argument(metavar="UID", help=text("help.uid"), show_default=False)]
 Uids = Annotated[list[str], typer.Argument(metavar="UID", help=text("help.uid"), show_default=False)]
-Summary = Annotated[str | None, typer.Option("--summary", help=text("help.entry_summary"), show_default=False)]
-Detail = Annotated[str | None, typer.Option("--detail", help=text("help.entry_detail"), show_default=False)]
-Kind = Annotated[str | None, typer.Option("--type", "-t", help=text("help.entry_type"), show_default=False)]
-NewTags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help=text("help.entry_tags"), show_default=False)]
-FormFile = Annotated[str | None, typer.Option("--file", help=text("help.entry_file"), show_default=False)]
+Summary = Annotated[
+    str | None, typer.Option("--summary", metavar="TEXT", help=text("help.entry_summary"), show_default=False)
+]
+Detail = Annotated[
+    str | None, typer.Option("--detail", metavar="TEXT", help=text("help.entry_detail"), show_default=False)
+]
+Kind = Annotated[
+    str | None, typer.Option("--type", "-t", metavar="TYPE", help=text("help.entry_type"), show_default=False)
+]
+NewTags = Annotated[
+    list[str] | None, typer.Option("--tags", "--tag", metavar="TAG", help=text("help.entry_tags"), show_default=False)
+]
+FormFile = Annotated[
+    str | None, typer.Option("--file", metavar="FILE", help=text("help.entry_file"), show_default=False)
+]
 
 
 def register(parent: typer.Typer) -> None:
@@ -291,7 +301,9 @@ def retag(
 @_command("retire")
 def retire(
     uids: Uids,
-    reason: Annotated[str | None, typer.Option("--reason", help=text("help.retire_reason"), show_default=False)] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help=text("help.retire_reason"), show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     from staging.form import line_of  # noqa: PLC0415

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help=text("help.export_dir"), show_default=False)]
 Source = Annotated[Path, typer.Argument(metavar="DIR", help=text("help.import_dir"), show_default=False)]
-Project = Annotated[str | None, typer.Option("--project", "-p", help=text("help.export_project"), show_default=False)]
+Project = Annotated[
+    str | None, typer.Option("--project", "-p", metavar="PROJECT", help=text("help.export_project"), show_default=False)
+]
 
 
 def register(app: typer.Typer) -> None:

@@ -39,7 +39,9 @@ def forget(
         list[str] | None, typer.Argument(metavar="[SESSION]...", help=text("help.forget_session"), show_default=False)
     ] = None,
     project: Project = None,
-    before: Annotated[str | None, typer.Option("--before", help=text("help.forget_before"), show_default=False)] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="WHEN", help=text("help.forget_before"), show_default=False)
+    ] = None,
     agent: Agent = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=text("help.forget_dry_run"))] = False,
     yes: Yes = False,

@@ -27,9 +27,12 @@ def register(app: typer.Typer) -> None:
 def recall(
     tag: Tags = None,
     project: Project = None,
-    cwd: Annotated[Path | None, typer.Option("--cwd", help=text("help.cwd"), show_default=False)] = None,
+    cwd: Annotated[
+        Path | None, typer.Option("--cwd", metavar="FOLDER", help=text("help.cwd"), show_default=False)
+    ] = None,
     budget: Annotated[
-        int | None, typer.Option("--budget", min=50, max=10_000, help=text("help.budget"), show_default=False)
+        int | None,
+        typer.Option("--budget", min=50, max=10_000, metavar="TOKENS", help=text("help.budget"), show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:

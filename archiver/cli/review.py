@@ -50,13 +50,15 @@ def review(
     everything: All = False,
     type: Type = None,
     agent: Agent = None,
-    session: Annotated[str | None, typer.Option("--session", help=text("help.session"), show_default=False)] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", metavar="SESSION", help=text("help.session"), show_default=False)
+    ] = None,
     since: Since = None,
     min_confidence: Annotated[
-        float, typer.Option("--min-confidence", min=0.0, max=1.0, help=text("help.min_confidence"))
+        float, typer.Option("--min-confidence", min=0.0, max=1.0, metavar="X", help=text("help.min_confidence"))
     ] = 0.0,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, help=text("help.limit"), show_default=False)
+        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help=text("help.limit"), show_default=False)
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help=text("help.yes"))] = False,
     as_json: Json = False,

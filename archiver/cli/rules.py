@@ -30,12 +30,18 @@ if TYPE_CHECKING:
     from store.records import Conversation, Role
     from store.tokens import Morph
 
-Only = Annotated[str | None, typer.Option("--type", "-t", help=text("help.rules_type"), show_default=False)]
+Only = Annotated[
+    str | None, typer.Option("--type", "-t", metavar="TYPE", help=text("help.rules_type"), show_default=False)
+]
 Path_ = Annotated[Path | None, typer.Argument(metavar="PATH", help=text("help.rules_check_path"), show_default=False)]
 Words = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=text("help.rules_text"), show_default=False)]
-File = Annotated[Path | None, typer.Option("--file", help=text("help.rules_file"), show_default=False)]
-Speaker = Annotated[str | None, typer.Option("--role", help=text("help.rules_role"), show_default=False)]
-Session = Annotated[str | None, typer.Option("--session", help=text("help.rules_session"), show_default=False)]
+File = Annotated[Path | None, typer.Option("--file", metavar="FILE", help=text("help.rules_file"), show_default=False)]
+Speaker = Annotated[
+    str | None, typer.Option("--role", metavar="ROLE", help=text("help.rules_role"), show_default=False)
+]
+Session = Annotated[
+    str | None, typer.Option("--session", metavar="SESSION", help=text("help.rules_session"), show_default=False)
+]
 
 STATE, NAME = 4, 27
 """Columns of a listing: whether a rule is off, and its id."""

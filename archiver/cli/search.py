@@ -23,20 +23,27 @@ if TYPE_CHECKING:
 FEW = 3
 """With fewer hits than this in one project, the answer says how to look everywhere."""
 
-Project = Annotated[str | None, typer.Option("--project", "-p", help=text("help.project"), show_default=False)]
-All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
-Type = Annotated[str | None, typer.Option("--type", "-t", help=text("help.type"), show_default=False)]
-Tags = Annotated[list[str] | None, typer.Option("--tags", "--tag", help=text("help.tags"), show_default=False)]
-Agent = Annotated[
-    str | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+Project = Annotated[
+    str | None, typer.Option("--project", "-p", metavar="PROJECT", help=text("help.project"), show_default=False)
 ]
-Tag = Annotated[str | None, typer.Option("--tag", help=text("help.tag"), show_default=False)]
-Folder = Annotated[str | None, typer.Option("--cwd", help=text("help.search_cwd"), show_default=False)]
+All = Annotated[bool, typer.Option("--all", "-a", help=text("help.all"))]
+Type = Annotated[str | None, typer.Option("--type", "-t", metavar="TYPE", help=text("help.type"), show_default=False)]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tags", "--tag", metavar="TAG", help=text("help.tags"), show_default=False)
+]
+Agent = Annotated[
+    str | None,
+    typer.Option("--agent", metavar="AGENT", help=text("help.agent", known=agents.names()), show_default=False),
+]
+Tag = Annotated[str | None, typer.Option("--tag", metavar="TAG", help=text("help.tag"), show_default=False)]
+Folder = Annotated[
+    str | None, typer.Option("--cwd", metavar="FOLDER", help=text("help.search_cwd"), show_default=False)
+]
 Words = Annotated[list[str], typer.Argument(help=text("help.query"), show_default=False)]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help=text("help.limit"))]
-Until = Annotated[str | None, typer.Option("--until", help=text("help.until"), show_default=False)]
-Branch = Annotated[str | None, typer.Option("--branch", help=text("help.branch"), show_default=False)]
-Only = Annotated[str | None, typer.Option("--only", help=text("help.only"), show_default=False)]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, metavar="N", help=text("help.limit"))]
+Until = Annotated[str | None, typer.Option("--until", metavar="WHEN", help=text("help.until"), show_default=False)]
+Branch = Annotated[str | None, typer.Option("--branch", metavar="BRANCH", help=text("help.branch"), show_default=False)]
+Only = Annotated[str | None, typer.Option("--only", metavar="KIND", help=text("help.only"), show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -106,7 +113,9 @@ def search(
     tag: Tag = None,
     only: Only = None,
     limit: Limit = 10,
-    context: Annotated[int, typer.Option("--context", "-C", min=0, max=50, help=text("help.search_context"))] = 0,
+    context: Annotated[
+        int, typer.Option("--context", "-C", min=0, max=50, metavar="N", help=text("help.search_context"))
+    ] = 0,
     abandoned: Annotated[bool, typer.Option("--abandoned", help=text("help.abandoned"))] = False,
     subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
     vectors: Annotated[bool, typer.Option("--vectors", help=text("help.vectors"))] = False,

@@ -37,10 +37,11 @@ def sessions(
     project: Project = None,
     everything: All = False,
     agent: Annotated[
-        str | None, typer.Option("--agent", help=text("help.agent", known=agents.names()), show_default=False)
+        str | None,
+        typer.Option("--agent", metavar="AGENT", help=text("help.agent", known=agents.names()), show_default=False),
     ] = None,
     since: Since = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help=text("help.limit"))] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help=text("help.limit"))] = 20,
     subagents: Annotated[bool, typer.Option("--subagents", help=text("help.subagents"))] = False,
     as_json: Json = False,
 ) -> None:
@@ -105,7 +106,9 @@ def _print_session_line(row: SessionRow, short: str) -> None:
 
 def show(
     what: Annotated[str, typer.Argument(help=text("help.show_what"), show_default=False)],
-    context: Annotated[int, typer.Option("--context", "-C", min=0, max=1000, help=text("help.context"))] = CONTEXT,
+    context: Annotated[
+        int, typer.Option("--context", "-C", min=0, max=1000, metavar="N", help=text("help.context"))
+    ] = CONTEXT,
     as_json: Json = False,
 ) -> None:
     from archiver.home import Home  # noqa: PLC0415
