@@ -75,12 +75,12 @@ class Report:
     chunks_added: int = 0
     chunks_embedded: int = 0
     candidates_added: int = 0
-    candidates_waiting: int = 0
     waiting_idle: list[Waiting] = field(default_factory=list)
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     days_left: int | None = None
-    """Until Claude Code deletes the oldest transcript that was not archived before this run."""
+    """Until an agent deletes the oldest transcript that was not archived before this run."""
+    deleted_by: str = ""
     would_read: list[str] = field(default_factory=list)
 
     def contract(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def archive(home: Home, wish: Wish, progress: Progress = lambda stage, done, tot
     spelled = _spelling(home, known)
     changed = _changed(home, wish, found, known, spelled)
     if not wish.paths and (kept := discover.retention(changed, now_ms())):
-        report.days_left = kept.days_left
+        report.days_left, report.deleted_by = kept.days_left, kept.agent
     if wish.dry_run:
         report.would_read = [item.name for item in changed]
         return report
@@ -372,13 +372,13 @@ def _mark_missing(home: Home, found: list[Found], known: Known, spelled: Callabl
     present = {(item.agent, spelled(item.name)) for item in found}
     # A database that could not be asked for its sessions stands for all of them.
     whole = {spelled(item.name) for item in found if not item.member}
-    roots = [str(root) for source in SOURCES for root in source.roots() if root.is_dir()]
+    roots = [root for source in SOURCES for root in source.roots() if root.is_dir()]
     gone = [
         int(row["id"])
         for key, row in known.items()
         if key not in present
         and row["missing_since"] is None
-        and any(key[1].startswith(root) for root in roots)
+        and any(Path(key[1]).is_relative_to(root) for root in roots)
         and _is_gone(Path(key[1]))
         and not any(key[1][:at] in whole for at, letter in enumerate(key[1]) if letter == "#")
     ]

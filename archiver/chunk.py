@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from store.chunks import Piece
 from store.records import Role, SafeText, State, Turn
@@ -24,17 +25,33 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _EMPTY = SafeText("")
 
 
-def chunk_turns(turns: Sequence[Turn], from_ord: int = 0) -> list[Piece]:
+def chunk_turns(turns: Iterable[Turn], from_ord: int = 0) -> Iterator[Piece]:
     """Chunks of consecutive turns of one session, in order. Every character said is in at least one of them.
 
-    The first begins at turn `from_ord`. Turns before it are in none: they say what the first one answers.
+    The first begins at turn `from_ord`. Turns before it are in none: they say what the first one answers. Holds a few
+    turns at a time, however long the session is.
     """
-    speech = [turn for turn in turns if _kind(turn) == "speech"]
-    aside = [turn for turn in turns if _kind(turn) != "speech" and turn.ord >= from_ord]
-    return [
-        *_windows(speech, sum(turn.ord < from_ord for turn in speech)),
-        *(piece for turn in aside for piece in _long(turn, _kind(turn), _EMPTY)),
-    ]
+    aside: list[Turn] = []
+    for piece in _windows(_speech(turns, aside), from_ord):
+        yield piece
+        yield from _beside(aside, from_ord)
+    yield from _beside(aside, from_ord)
+
+
+def _speech(turns: Iterable[Turn], aside: list[Turn]) -> Iterator[Turn]:
+    """The turns that are speech; the others go aside."""
+    for turn in turns:
+        if _kind(turn) == "speech":
+            yield turn
+        else:
+            aside.append(turn)
+
+
+def _beside(aside: list[Turn], from_ord: int) -> Iterator[Piece]:
+    for turn in aside:
+        if turn.ord >= from_ord:
+            yield from _long(turn, _kind(turn), _EMPTY)
+    aside.clear()
 
 
 def _kind(turn: Turn) -> str:
@@ -43,31 +60,36 @@ def _kind(turn: Turn) -> str:
     return turn.role.value if turn.role in (Role.TOOL, Role.SUBAGENT) else "speech"
 
 
-def _windows(turns: list[Turn], start: int) -> Iterator[Piece]:
-    while start < len(turns):
-        if len(turns[start].text) > LIMIT:
-            yield from _long(turns[start], "speech", _asked(turns, start))
-            start += 1
-            continue
-        end = start + 1
-        while end < len(turns) and end - start < MOST_TURNS and _size(turns[start : end + 1]) <= LIMIT:
-            end += 1
-        yield _piece(
-            turns[start:end],
-            0,
-            "speech",
-            _asked(turns, start),
-            SafeText.joined("\n\n", (t.text for t in turns[start:end])),
-        )
-        if end == len(turns):
+def _windows(turns: Iterator[Turn], from_ord: int) -> Iterator[Piece]:
+    ahead: list[Turn] = []
+    asked = _EMPTY
+    step = 0
+    while True:
+        asked = _asked(ahead[:step], asked)
+        del ahead[:step]
+        ahead += islice(turns, MOST_TURNS + 1 - len(ahead))
+        if not ahead:
             return
-        start = _next_start(turns, start, end)
+        if ahead[0].ord < from_ord:
+            step = 1
+            continue
+        if len(ahead[0].text) > LIMIT:
+            yield from _long(ahead[0], "speech", asked)
+            step = 1
+            continue
+        end = 1
+        while end < min(len(ahead), MOST_TURNS) and _size(ahead[: end + 1]) <= LIMIT:
+            end += 1
+        yield _piece(ahead[:end], 0, "speech", asked, SafeText.joined("\n\n", (turn.text for turn in ahead[:end])))
+        if end == len(ahead):
+            return
+        step = _step(ahead, end)
 
 
-def _next_start(turns: list[Turn], start: int, end: int) -> int:
-    """Where the next window begins: up to two turns back, if the turn at `end` still fits beside them."""
+def _step(turns: list[Turn], end: int) -> int:
+    """How far on the next window begins: up to two turns before `end`, if the turn there still fits beside them."""
     for overlap in range(OVERLAP, 0, -1):
-        if end - overlap > start and _size(turns[end - overlap : end + 1]) <= LIMIT:
+        if end > overlap and _size(turns[end - overlap : end + 1]) <= LIMIT:
             return end - overlap
     return end
 
@@ -76,12 +98,12 @@ def _size(turns: Sequence[Turn]) -> int:
     return sum(len(turn.text) for turn in turns) + 2 * (len(turns) - 1)
 
 
-def _asked(turns: list[Turn], start: int) -> SafeText:
-    """First line of the prompt that the turn at `start` answers: what a reply is about is rarely in the reply."""
-    for turn in reversed(turns[:start]):
+def _asked(passed: list[Turn], before: SafeText) -> SafeText:
+    """First line of the prompt that the next turn answers: what a reply is about is rarely in the reply."""
+    for turn in reversed(passed):
         if turn.role is Role.USER:
             return _first_line(turn.text)
-    return _EMPTY
+    return before
 
 
 def _first_line(text: SafeText) -> SafeText:

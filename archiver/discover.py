@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
@@ -14,6 +15,8 @@ from archiver.agents import AGENTS
 from archiver.sources import SOURCES
 from archiver.sources.claude_code import AGENT as CLAUDE_CODE
 from archiver.sources.claude_code import config_dir
+from archiver.sources.gemini_cli import AGENT as GEMINI_CLI
+from archiver.sources.gemini_cli import homes
 from archiver.sources.jsonl import is_utf16, open_stream
 from archiver.transcript import Found, Source
 from store import messages
@@ -81,29 +84,53 @@ def from_paths(paths: list[Path], known: Mapping[str, str] | None = None) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long Claude Code keeps transcripts, and what is left of it for the oldest. `days_left` is negative when overdue."""
+    """How long an agent keeps transcripts, and what is left of it for the oldest. `days_left` is negative when overdue."""
 
+    agent: str
     days: int
     days_left: int
     settings: Path
 
 
 def retention(found: Iterable[Found], now: int) -> Retention | None:
-    """When Claude Code deletes the oldest of these files; give it the ones not archived yet. None if there are none."""
-    times = [time for one in found if one.agent == CLAUDE_CODE and (time := _clock(one))]
-    if not times:
-        return None
-    days = _cleanup_days()
-    return Retention(days, (min(times) // 1_000_000 + days * DAY - now) // DAY, config_dir() / "settings.json")
+    """When the first of these files is deleted by its agent; give it the ones not archived yet. None if none ever is."""
+    oldest: dict[str, int] = {}
+    for one in found:
+        if one.agent in (CLAUDE_CODE, GEMINI_CLI) and (time := _clock(one)):
+            oldest[one.agent] = min(time, oldest.get(one.agent, time))
+    ends = []
+    for agent, time in oldest.items():
+        days, settings = _cleanup_days() if agent == CLAUDE_CODE else _gemini_days()
+        if days is not None:
+            ends.append(Retention(agent, days, (time // 1_000_000 + days * DAY - now) // DAY, settings))
+    return min(ends, key=lambda one: one.days_left, default=None)
 
 
-def _cleanup_days() -> int:
+def _cleanup_days() -> tuple[int, Path]:
+    path = config_dir() / "settings.json"
+    days = _settings(path).get("cleanupPeriodDays")
+    return days if isinstance(days, int) and not isinstance(days, bool) and days >= 0 else RETENTION_DAYS, path
+
+
+def _gemini_days() -> tuple[int | None, Path]:
+    """As its `maxAge` says (`7d`, `24h`, `2w`, `1m`); how many sessions it keeps (`maxCount`) is no matter of days."""
+    path = homes()[0] / "settings.json"
+    general = _settings(path).get("general")
+    kept = general.get("sessionRetention") if isinstance(general, dict) else None
+    if not isinstance(kept, dict):
+        return RETENTION_DAYS, path
+    period = re.fullmatch(r"([1-9][0-9]{0,5})([hdwm])", str(kept.get("maxAge", f"{RETENTION_DAYS}d")))
+    if kept.get("enabled") is False or period is None:  # it deletes nothing where it cannot read the setting
+        return None, path
+    return int(period[1]) * {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30}[period[2]] // 24, path
+
+
+def _settings(path: Path) -> dict[str, Any]:
     try:
-        settings: Any = json.loads((config_dir() / "settings.json").read_bytes())
-    except (OSError, ValueError):
-        return RETENTION_DAYS
-    days = settings.get("cleanupPeriodDays") if isinstance(settings, dict) else None
-    return days if isinstance(days, int) and not isinstance(days, bool) and days >= 0 else RETENTION_DAYS
+        held: Any = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return held if isinstance(held, dict) else {}
 
 
 def _sources(agents: list[str] | None) -> list[Source]:

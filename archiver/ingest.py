@@ -177,6 +177,8 @@ class _Session:
     turns: list[sessions.NewTurn] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
     titles: list[Title] = field(default_factory=list)
+    times: tuple[int, int] | None = None
+    """The earliest and latest of those that were told with nothing else."""
 
 
 class _Filing:
@@ -294,7 +296,17 @@ class _Filing:
                 self.commits.renew()
                 self.uncommitted = 0
             self.session = self._begin(external_id)
+        elif about == About(about.external_id, first_time=(time := about.last_time), last_time=time):
+            self._lasted(self.session, time)
+            return
         self._refine(self.session, about)
+
+    @staticmethod
+    def _lasted(session: _Session, time: int | None) -> None:
+        """Some parsers tell the time of every turn: it is written once, when all of the session is told."""
+        if time is not None and (session.forgotten is None or time > session.forgotten):
+            first, last = session.times or (time, time)
+            session.times = min(first, time), max(last, time)
 
     def _begin(self, external_id: SafeText) -> _Session:
         self.sessions_seen += 1
@@ -359,8 +371,14 @@ class _Filing:
         if session is None:
             return
         self._flush(session)
+        if session.times:
+            sessions.widen(self.tx, session.id, *session.times)
+        titled = False
         for title in session.titles:
+            if title.rank == 0 and titled:
+                continue  # every prompt may be one; only the first counts
             if text := self.redact(title.text).strip():
+                titled = True
                 session.retitled |= sessions.offer_title(self.tx, session.id, text, title.rank)
         sessions.put_outcomes(self.tx, session.id, session.facts)
         if session.change.any or session.facts:

@@ -43,7 +43,9 @@ def read_forgotten(folder: Path) -> list[Forgotten]:
 
 def write_forgotten(folder: Path, current: Iterable[Forgotten]) -> None:
     """Mirror which sessions were forgotten, so that archiving them again after a loss brings nothing back."""
-    lines = {(one.agent, one.session): one for one in (*read_forgotten(folder), *current)}
+    lines: dict[tuple[str, str], Forgotten] = {}
+    for one in sorted((*read_forgotten(folder), *current), key=lambda one: one.up_to):  # the latest counts
+        lines[one.agent, one.session] = one
     if lines:
         _write(folder / ".wwt" / FORGOTTEN, [asdict(lines[key]) for key in sorted(lines)])
 

@@ -153,7 +153,7 @@ def _adoption(talk: Dialogue, exchange: Exchange, choice: Sentence) -> Sentence 
         if sentence.kind == "table" or not talk.judge.does(sentence, "adopt"):
             continue
         shared = len(about & words(sentence.text))
-        later = sentence.turn > max(exchange.turns)
+        later = sentence.turn > exchange.turns[-1]
         score = (
             0.5 + shared + (0.6 if sentence.turn == exchange.closing else 0) + 0.3 * judgement.worth("solution", "fix")
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from rules.cues import Hit, RuleSet
 from rules.judge import Judge, Judgement
@@ -47,6 +48,8 @@ class Dialogue:
     exchanges: tuple[Exchange, ...]
     turns: tuple[Turn, ...]
     judge: Judge
+    spoken: tuple[int, ...]
+    """How many of the first n turns a person or the assistant said, for n from 0 on."""
 
     def short(self, turn: int) -> bool:
         """The turn is a remark or two between actions, so what stands in it belongs together."""
@@ -76,7 +79,8 @@ def dialogue(conversation: Conversation, ruleset: RuleSet, judge: Judge) -> Dial
     for fact in conversation.facts:
         if fact.after_turn in place:
             place[fact.after_turn].facts.append(fact)
-    return Dialogue(tuple(exchanges), conversation.turns, judge)
+    said = (turn.role in (Role.USER, Role.ASSISTANT) for turn in conversation.turns)
+    return Dialogue(tuple(exchanges), conversation.turns, judge, tuple(accumulate(said, initial=0)))
 
 
 def injected(turn: Turn, ruleset: RuleSet, judge: Judge) -> Hit | None:

@@ -255,7 +255,7 @@ def _next_to(talk: Dialogue, one: Sentence, two: Sentence) -> bool:
 
 
 def _turns_between(talk: Dialogue, one: int, two: int) -> int:
-    return sum(1 for turn in talk.turns[one:two] if turn.role in ("user", "assistant"))
+    return max(0, talk.spoken[two] - talk.spoken[one])
 
 
 def _report(exchange: Exchange) -> int:

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -33,13 +33,6 @@ class Lexicon:
     broad: frozenset[str]
     kinds: frozenset[str] = frozenset()
     statements: tuple[tuple[str, str], ...] = ()
-
-    def others(self) -> dict[str, list[str]]:
-        """The names of each tag."""
-        found: dict[str, list[str]] = {}
-        for name, tag in self.names.items():
-            found.setdefault(tag, []).append(name)
-        return found
 
 
 @lru_cache(maxsize=8)
@@ -96,19 +89,6 @@ def normalise(tag: str) -> str:
     for _ in range(2):  # Folding undoes NFKC and NFKC brings back what folds; twice is enough (Unicode, D146).
         text = unicodedata.normalize("NFKC", text.casefold())
     return _EDGES.sub("", re.sub(r"[\s_]*\s[\s_]*", "-", text))
-
-
-def expand(words: Iterable[str], source: Lexicon) -> set[str]:
-    """The words as tags, and every other name of each: 캐시 gives cache too, and cache 캐시."""
-    found: set[str] = set()
-    others = source.others()
-    for word in words:
-        name = normalise(word)
-        if not name:
-            continue
-        tag = source.names.get(name, name)
-        found |= {name, tag, *others.get(tag, ())}
-    return found
 
 
 _CODE_SPAN = re.compile(r"`([^`\n]{2,60})`")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -11,6 +12,9 @@ from store.embeddings import drop_unshared
 from store.outbox import enqueue
 from store.records import SafeText
 from store.tables import chunk
+
+AT_ONCE = 500
+"""Pieces that are held and written at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +51,46 @@ def of_session(tx: Connection, session_id: int, *, from_ord: int = 0) -> list[St
     return [Stored(*row) for row in rows]
 
 
-def replace(tx: Connection, session_id: int, old: Sequence[Stored], new: Sequence[Piece]) -> int:
+def replace(tx: Connection, session_id: int, old: Sequence[Stored], new: Iterable[Piece]) -> int:
     """Make the chunks `old` of a session into `new`; equal ones keep their ids. Returns how many were added."""
     spare: dict[tuple[int, int, str, str], list[int]] = {}
     for row in old:
         spare.setdefault((row.first_ord, row.part, row.role, row.hash), []).append(row.id)
-    fresh, moved = [], []
-    for piece in new:
-        ids = spare.get((piece.first_ord, piece.part, piece.role, piece.hash))
-        if ids:
-            moved.append({"b_id": ids.pop(), "b_last": piece.last_ord})
-        else:
-            fresh.append(piece)
+    added = 0
+    pieces = iter(new)
+    while batch := list(islice(pieces, AT_ONCE)):
+        fresh, moved = [], []
+        for piece in batch:
+            ids = spare.get((piece.first_ord, piece.part, piece.role, piece.hash))
+            if ids:
+                moved.append({"b_id": ids.pop(), "b_last": piece.last_ord})
+            else:
+                fresh.append(piece)
+        if moved:
+            tx.execute(update(chunk).where(chunk.c.id == bindparam("b_id")).values(last_ord=bindparam("b_last")), moved)
+        _insert(tx, session_id, fresh)
+        added += len(fresh)
     remove(tx, [id_ for ids in spare.values() for id_ in ids])
-    if moved:
-        tx.execute(update(chunk).where(chunk.c.id == bindparam("b_id")).values(last_ord=bindparam("b_last")), moved)
-    if fresh:
-        rows = [
-            {
-                "session_id": session_id,
-                "first_ord": piece.first_ord,
-                "last_ord": piece.last_ord,
-                "part": piece.part,
-                "role": piece.role,
-                "heading": piece.heading,
-                "text": piece.text,
-                "hash": piece.hash,
-                "time": piece.time,
-            }
-            for piece in fresh
-        ]
+    return added
+
+
+def _insert(tx: Connection, session_id: int, fresh: Sequence[Piece]) -> None:
+    rows = [
+        {
+            "session_id": session_id,
+            "first_ord": piece.first_ord,
+            "last_ord": piece.last_ord,
+            "part": piece.part,
+            "role": piece.role,
+            "heading": piece.heading,
+            "text": piece.text,
+            "hash": piece.hash,
+            "time": piece.time,
+        }
+        for piece in fresh
+    ]
+    if rows:
         enqueue(tx, "chunk", tx.execute(insert(chunk).returning(chunk.c.id), rows).scalars().all(), "put")
-    return len(fresh)
 
 
 def remove(tx: Connection, ids: Iterable[int]) -> None:

@@ -340,16 +340,6 @@ def list_entries(tx: Connection, filters: Filters = Filters(), *, normalise: Nor
     return _load(tx, query.order_by(entries.c.reviewed_at.desc(), entries.c.id.desc()))
 
 
-def list_tags(tx: Connection) -> list[tuple[SafeText, int]]:
-    """Tag names with the number of active entries that carry them, the most used first."""
-    query = select(tag.c.name, entry_tag.c.entry_id).join(tag, tag.c.id == entry_tag.c.tag_id)
-    query = query.join(entries, entries.c.id == entry_tag.c.entry_id).where(entries.c.status == "active")
-    counts: dict[SafeText, int] = {}
-    for row in tx.execute(query):
-        counts[row.name] = counts.get(row.name, 0) + 1
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
 def snapshot(tx: Connection, uid: str) -> Snapshot | None:
     found, current = entry_id(tx, uid), get(tx, uid)
     if found is None or current is None:

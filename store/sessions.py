@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
@@ -442,12 +442,13 @@ def first_ord(tx: Connection, turn_ids: Iterable[int]) -> int | None:
     return min(found, default=None)
 
 
-def turns_from(tx: Connection, session_id: int, from_ord: int = 0) -> list[Turn]:
-    """The session's own turns (copies it only shares are not among them), by number."""
+def turns_from(tx: Connection, session_id: int, from_ord: int = 0) -> Iterator[Turn]:
+    """The session's own turns (copies it only shares are not among them), by number, read as they are asked for."""
     c = turn.c
     columns = (c.key, c.ord, c.role, c.kind, c.text, c.time, c.state)
     rows = tx.execute(select(*columns).where(c.session_id == session_id, c.ord >= from_ord).order_by(c.ord))
-    return [Turn(row.key, row.ord, Role(row.role), row.kind, row.text, row.time, State(row.state)) for row in rows]
+    for row in rows:
+        yield Turn(row.key, row.ord, Role(row.role), row.kind, row.text, row.time, State(row.state))
 
 
 def last_prompt_before(tx: Connection, session_id: int, number: int) -> int:

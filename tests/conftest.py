@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ AGENT_VARIABLES = (
     "PI_CODING_AGENT_SESSION_DIR",
     "WWT_HOOK_ACTIVE",
 )
+
+# A shell starts its background jobs deaf to Ctrl-C, and so would every process of the tests be that Ctrl-C is sent to.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -184,4 +184,6 @@ def _print(report, *, dry_run: bool) -> None:  # type: ignore[no-untyped-def]
     if len(report.unreadable) > SHOWN_PROBLEMS:
         warn(messages.text("archive.more_unreadable", count=len(report.unreadable) - SHOWN_PROBLEMS))
     if report.days_left is not None:
-        say(dim(messages.text("archive.days_left", days=report.days_left)))
+        say(
+            dim(messages.text("archive.days_left", agent=agents.display_name(report.deleted_by), days=report.days_left))
+        )

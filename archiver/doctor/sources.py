@@ -174,7 +174,7 @@ def vanished(subject: Subject) -> Finding:
 
 def retention(subject: Subject) -> Finding:
     """How long agents keep transcripts, and which setting of theirs says so; it is theirs to change."""
-    every = discover.retention(subject.transcripts, subject.now)
+    every = discover.retention((one for one in subject.transcripts if one.agent == "claude-code"), subject.now)
     parts = []
     if every is not None:
         parts.append(text("doctor.retention_claude", days=every.days, path=every.settings))

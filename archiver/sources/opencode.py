@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from archiver.sources import jsonl, speech, tools
+from archiver.sources import jsonl, opencode_forks, speech, tools
 from archiver.sources.sqlite import Database, is_busy, is_database, open_read_only
 from archiver.transcript import (
     About,
@@ -138,12 +138,14 @@ def _stored_sessions(path: Path) -> Iterator[Found]:
             yield Found(AGENT, path, member=quote(str(row["id"]), safe=" "), stamp=stamp)
 
 
-def _stored(found: Found) -> tuple[dict[str, Any], Iterator[Entry]]:
+def _stored(found: Found) -> tuple[dict[str, Any], list[Entry], dict[str, str]]:
+    """The session's row, its messages, and the first ids of those of them that a fork copied."""
     native = unquote(found.member)
     with open_read_only(found.path) as db:
         head = next((dict(row) for row in db.rows("SELECT * FROM session WHERE id = ?", (native,))), {})
         head["revert"] = _object(head.get("revert"))
         head["time"] = {"created": head.get("time_created"), "updated": head.get("time_updated")}
+        began = parse_time(head.get("time_created")) or 0
         parts: dict[str, list[tuple[str, dict[str, Any]]]] = {}
         for row in db.rows(
             "SELECT p.id, p.message_id, p.data FROM part p JOIN message m ON m.id = p.message_id WHERE m.session_id = ? ORDER BY p.id",
@@ -152,7 +154,13 @@ def _stored(found: Found) -> tuple[dict[str, Any], Iterator[Entry]]:
             parts.setdefault(row["message_id"], []).append((str(row["id"]), _object(row["data"])))
         order = "m.time_created, m.id" if "time_created" in db.columns("message") else "m.id"
         rows = list(db.rows(f"SELECT m.id, m.data FROM message m WHERE m.session_id = ? ORDER BY {order}", (native,)))
-    return head, ((str(row["id"]), _object(row["data"]), parts.get(row["id"], [])) for row in rows)
+        entries = [(str(row["id"]), _object(row["data"]), parts.get(row["id"], [])) for row in rows]
+        said = (
+            opencode_forks.Message(key, _text(data.get("role")), _moment(data) or began, [part for part, _ in held])
+            for key, data, held in entries
+        )
+        named = opencode_forks.originals(db, native, began, said)
+    return head, entries, named
 
 
 # --- files ---
@@ -229,18 +237,23 @@ class _OpenCodeParse:
         self._old = progress
         self._said = self._headed = False
         self._last_key = ""
+        self._first_ids: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[Event]:
         faults: list[Unreadable] = []
         if _is_unasked(self._found):
             return
-        head, entries = _stored(self._found) if self._found.member else _filed(self._found, faults)
+        entries: Iterable[Entry]
+        if self._found.member:
+            head, entries, self._first_ids = _stored(self._found)
+        else:
+            head, entries = _filed(self._found, faults)
         cwd = _text(head.get("directory"))
         if not (cwd and speech.is_own(cwd)):
             yield from self._session(head, entries)
         yield from faults
 
-    def _session(self, head: dict[str, Any], entries: Iterator[Entry]) -> Iterator[Event]:
+    def _session(self, head: dict[str, Any], entries: Iterable[Entry]) -> Iterator[Event]:
         self._head = head
         self._id = speech.plain_id(_text(head.get("id")) or unquote(self._found.member) or self._found.path.stem)
         reverted = head.get("revert")
@@ -277,7 +290,7 @@ class _OpenCodeParse:
         time = _moment(message)
         if text and not speech.is_observer_prompt(text) and not speech.is_failure_notice(text):
             yield from self._begin(time)
-            self._last_key = speech.plain_id(native)
+            self._last_key = speech.plain_id(self._first_ids.get(native, native))
             kind = "command" if role is Role.USER and text.startswith("/") else kind
             yield Upsert(RawTurn(self._last_key, pos, role, kind, text, time, state))
             if kind == "prompt":
@@ -323,7 +336,8 @@ class _OpenCodeParse:
                 yield Outcome(key, self._last_key, kind, ok, jsonl.scrub(call.label), time)
         text = tools.error_text(speech.cut_recall(output)) if failed else ""
         if text:
-            yield Upsert(RawTurn(f"{speech.plain_id(part_id)}:error", pos, Role.TOOL, "error", text, time))
+            native = self._first_ids.get(part_id, part_id)
+            yield Upsert(RawTurn(f"{speech.plain_id(native)}:error", pos, Role.TOOL, "error", text, time))
 
 
 def _proving(name: str, given: object) -> tools.Call | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 ERROR_LINES = 5
@@ -15,6 +16,8 @@ _LOOKS_WRONG = re.compile(
     r"(?i)\b(?:\w*error|\w*exception|fail(?:ed|ure|s)?|fatal|panic(?:ked)?|denied|cannot|can't|not found|no such|undefined|unresolved)\b"
     r"|오류|에러|실패|없습니다"
 )
+_FINDING = re.compile(r"(?:[A-Za-z]:)?(?=[^\s:]{0,200}[./\\])[^\s:]{1,200}:\d+:\d+:? ")
+"""What a compiler or linter says of a place: `main.go:19:13: …`. The name has a dot or a slash, which a time of day has not."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -24,7 +27,11 @@ def error_text(output: str) -> str:
     lines = [line for line in lines if line]
     telling = [at for at, line in enumerate(lines) if _LOOKS_WRONG.search(line) and _TRACEBACK not in line]
     verdicts = [at for at in telling if _ends_traceback(lines, at)]
-    chosen = sorted(list(dict.fromkeys(verdicts + telling))[:ERROR_LINES]) or range(min(ERROR_LINES, len(lines)))
+    # Behind the others: warnings have the same form.
+    findings = [at for at, line in enumerate(lines) if _FINDING.match(line)]
+    chosen = sorted(list(dict.fromkeys(verdicts + telling + findings))[:ERROR_LINES]) or range(
+        min(ERROR_LINES, len(lines))
+    )
     return "\n".join(dict.fromkeys(lines[at][:ERROR_LINE_LENGTH] for at in chosen))
 
 
@@ -103,16 +110,37 @@ def _summary(output: str) -> bool | None:
     return True if _SUMMARY_PASS.search(text) else None
 
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1.*?\n[ \t]*\2\b", re.S)
-_QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'", re.S)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_LINE_BEGINS = re.compile(r"^[ \t]*(\w+)", re.M)
+_QUOTED = re.compile(r"\\.|\"(?:\\.|[^\"\\])*\"|'[^']*'", re.S)
 _REDIRECT = re.compile(r"\d?>&\d?-?|&>>?|\d?>>?\s*\S+")
 _JOIN = re.compile(r"&&|\|\||\|&?|;|&|\n")
 
 
+def _without_heredocs(text: str) -> str:
+    """Each here-document, from `<<TAG` to the line that begins with the tag, blanked. One that is never closed stays."""
+    if "<<" not in text:
+        return text
+    closings: dict[str, list[tuple[int, int]]] = {}
+    for begins in _LINE_BEGINS.finditer(text):
+        closings.setdefault(begins[1], []).append((begins.start(), begins.end()))
+    kept: list[str] = []
+    at = 0
+    for opening in _HEREDOC.finditer(text):
+        if opening.start() < at:
+            continue
+        ends = closings.get(opening[2], [])
+        place = bisect_left(ends, (opening.end(), 0))
+        if place < len(ends):
+            kept += [text[at : opening.start()], " "]
+            at = ends[place][1]
+    return "".join([*kept, text[at:]])
+
+
 def _segments(line: str) -> list[tuple[str, str]]:
     """Simple commands with the operator behind each; words of quotes and here-documents are blanked."""
-    text = _HEREDOC.sub(" ", line.replace("\\\n", " "))
-    text = _REDIRECT.sub(" ", _QUOTED.sub(" Q ", text))
+    text = _without_heredocs(line.replace("\\\n", " "))
+    text = _REDIRECT.sub(" ", _QUOTED.sub(_blanked, text))
     segments: list[tuple[str, str]] = []
     at = 0
     for match in _JOIN.finditer(text):
@@ -121,6 +149,11 @@ def _segments(line: str) -> list[tuple[str, str]]:
         at = match.end()
     segments.append((text[at:].strip(), ""))
     return [(segment, joined) for segment, joined in segments if segment]
+
+
+def _blanked(quoted: re.Match[str]) -> str:
+    # An escaped quote opens nothing, and many of them would each be followed to the end.
+    return quoted[0] if quoted[0].startswith("\\") else " Q "
 
 
 _PREFIX = re.compile(

@@ -5,17 +5,21 @@ A `wwt archive` of its own costs three seconds of loading; a fork of this server
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +43,9 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._started = 0
-        folder.mkdir(parents=True, exist_ok=True)
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        (folder / "user").mkdir(parents=True)
+        own = {"HOME": str(folder / "user"), "WWT_HOME": str(folder / "wwt"), "WWT_LANG": "en"}
+        env = {**os.environ, **own, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.archiver.processes"],
             stdin=subprocess.PIPE,
@@ -59,6 +64,7 @@ class Server:
         kill_at: int = 0,
         file_limit: int = 0,
         text: str = "",
+        cwd: Path | None = None,
         **environment: str,
     ) -> Running:
         """Start `program` with these arguments. `kill_at`: SIGKILL before its n-th step; `file_limit`: bytes a file may grow to."""
@@ -67,6 +73,7 @@ class Server:
         base.with_suffix(".in").write_text(text, encoding="utf-8")
         env = {**os.environ, "WWT_HOME": str(home), "PYTHONPATH": str(ROOT), **environment}
         request = {"op": "start", "program": program, "arguments": arguments, "base": str(base), "env": env}
+        request["cwd"] = str(cwd or ROOT)
         answer = self._ask({**request, "kill_at": kill_at, "file_limit": file_limit})
         return Running(self, answer["pid"], base)
 
@@ -116,13 +123,14 @@ class Running:
         return Done(code, *read)
 
 
-@contextmanager
-def server(folder: Path) -> Iterator[Server]:
+@cache
+def shared() -> Server:
+    """The one server of this test process, started when first asked for."""
+    folder = Path(tempfile.mkdtemp(prefix="wwt-server-"))
     made = Server(folder)
-    try:
-        yield made
-    finally:
-        made.close()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(made.close)
+    return made
 
 
 def _serve() -> None:
@@ -192,6 +200,7 @@ def _child(request: dict[str, Any]) -> int:
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  a process keeps its streams
     os.environ.clear()
     os.environ.update(request["env"])
+    os.chdir(request["cwd"])
     sys.argv = [request["program"], *request["arguments"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if request["file_limit"]:

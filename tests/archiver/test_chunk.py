@@ -14,7 +14,7 @@ TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=2_50
 
 @given(TEXTS)
 def test_everything_said_is_in_some_chunk_of_its_turn(texts: list[str]) -> None:
-    pieces = chunk_turns(turns(*texts))
+    pieces = list(chunk_turns(turns(*texts)))
     for number, text in enumerate(texts, 1):
         held = [piece.text for piece in pieces if piece.first_ord <= number <= piece.last_ord]
         assert all(any(word in part for part in held) for word in text.split() if len(word) <= LIMIT)
@@ -27,19 +27,19 @@ def test_no_window_is_longer_than_the_limit(texts: list[str]) -> None:
 
 @given(TEXTS, TEXTS)
 def test_an_append_changes_only_the_tail(before: list[str], more: list[str]) -> None:
-    old, new = chunk_turns(turns(*before)), chunk_turns(turns(*before, *more))
+    old, new = list(chunk_turns(turns(*before))), list(chunk_turns(turns(*before, *more)))
     assert new[: max(0, len(old) - 1)] == old[:-1]
 
 
 def test_short_turns_share_windows_that_overlap_by_two() -> None:
-    pieces = chunk_turns(turns(*(f"turn number {number}" for number in range(1, 11))))
+    pieces = list(chunk_turns(turns(*(f"turn number {number}" for number in range(1, 11)))))
     assert [(piece.first_ord, piece.last_ord) for piece in pieces] == [(1, 6), (5, 10)]
     assert all(piece.last_ord - piece.first_ord < MOST_TURNS for piece in pieces)
 
 
 def test_a_marker_at_the_end_of_each_long_turn_is_in_a_chunk_of_it() -> None:
     texts = [f"{'문장이 이어집니다. ' * 200}끝표시{number}" for number in range(30)]
-    pieces = chunk_turns(turns("무엇을 했나요?", *texts))
+    pieces = list(chunk_turns(turns("무엇을 했나요?", *texts)))
     assert all(
         any(f"끝표시{number}" in piece.text and piece.first_ord == number + 2 for piece in pieces)
         for number in range(30)
@@ -73,6 +73,6 @@ def test_asides_never_share_a_chunk_with_speech() -> None:
 @given(TEXTS)
 def test_starting_where_a_window_starts_gives_the_rest_of_the_windows(texts: list[str]) -> None:
     said = turns(*texts)
-    whole = chunk_turns(said)
+    whole = list(chunk_turns(said))
     for start in {piece.first_ord for piece in whole}:
-        assert chunk_turns(said, start) == [piece for piece in whole if piece.first_ord >= start]
+        assert list(chunk_turns(said, start)) == [piece for piece in whole if piece.first_ord >= start]

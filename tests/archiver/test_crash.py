@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 KILLED = -signal.SIGKILL
 SEED = 20260406
-STEPS_OF_A_BURIAL = int(os.environ.get("WWT_TEST_STEPS", "14"))
+STEPS_OF_A_BURIAL = int(os.environ.get("WWT_TEST_STEPS", "9"))
 """Instants tried of the hundred or so there are."""
 
 

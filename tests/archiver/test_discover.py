@@ -131,3 +131,24 @@ def test_retention_follows_the_agents_own_setting(wwt_home: Path) -> None:
     assert default is not None and (default.days, default.days_left) == (30, 20)
     assert shorter is not None and (shorter.days, shorter.days_left) == (15, 5)
     assert retention([], now) is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        (None, 20),
+        ({"maxAge": "2w"}, 4),
+        ({"maxAge": "360h"}, 5),
+        ({"enabled": False}, None),
+        ({"maxAge": "soon"}, None),
+    ],
+)
+def test_retention_of_gemini_follows_its_setting(
+    wwt_home: Path, kept: dict[str, object] | None, left: int | None
+) -> None:
+    path = write(Path.home() / ".gemini/tmp/shop/chats/session-1.jsonl", user("1", "a"))
+    os.utime(path, (1_000_000, 1_000_000))
+    if kept is not None:
+        write(Path.home() / ".gemini/settings.json", {"general": {"sessionRetention": kept}})
+    one = retention([Found("gemini-cli", path)], 1_000_000_000 + 10 * 86_400_000)
+    assert (one.days_left if one else None) == left

@@ -650,6 +650,16 @@ def test_the_later_of_two_forgettings_counts(home: Home, out: Path) -> None:
         assert sessions.forgotten_up_to(tx, "codex", "s1") == 9_000
 
 
+def test_an_export_takes_nothing_back_that_was_forgotten_later_elsewhere(home: Home, out: Path) -> None:
+    mirrored = out / ".wwt" / "forgotten.jsonl"
+    mirrored.parent.mkdir(parents=True)
+    mirrored.write_text(json.dumps({"agent": "codex", "session": "s1", "up_to": 9_000}) + "\n", encoding="utf-8")
+    with home.database.transaction() as tx:
+        forgetting.entomb(tx, forgetting.Named("codex", "s1"), 5_000)
+    export(home, out)
+    assert json.loads(mirrored.read_text(encoding="utf-8"))["up_to"] == 9_000
+
+
 def test_a_folder_that_cannot_be_written_is_read(
     home: Home, other: Home, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,14 +6,17 @@ import random
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
 from archiver.chunk import chunk_turns
 from archiver.home import Home
 from archiver.ingest import ingest_file, rechunk
+from archiver.sources.hermes import Hermes
 from archiver.sources.openclaw import OpenClaw
 from archiver.transcript import Found
 from store import chunks, sessions
 from store.records import Role, SafeText, State
+from tests.archiver.sources.test_hermes import insert, message, session
 
 
 def test_a_file_that_cannot_be_read_does_not_pass_for_one_that_was(tmp_path: Path) -> None:
@@ -22,6 +25,28 @@ def test_a_file_that_cannot_be_read_does_not_pass_for_one_that_was(tmp_path: Pat
     with pytest.raises(OSError, match="S1"):
         ingest_file(home.database, OpenClaw(), Found("openclaw", tmp_path / "S1.jsonl"), home.redact, final=True)
     assert home.reader.files() == {}
+
+
+def test_a_turn_of_a_database_costs_no_statements_of_its_own(tmp_path: Path) -> None:
+    def statements(turns: int) -> int:
+        home, told = Home.open(), [message("user", f"말 {n}", str(turns), n) for n in range(turns)]
+        place = insert(tmp_path / str(turns) / "state.db", "sessions", session(str(turns)))
+        insert(place, "messages", *told)
+        (found,) = Hermes().members(Found("hermes", place))
+        ran: list[str] = []
+        with home.database.transaction():
+            pass  # made, before anything is counted
+        event.listen(Engine, "before_cursor_execute", hear := lambda *told: ran.append(told[2]))
+        try:
+            ingest_file(home.database, Hermes(), found, home.redact, final=True)
+        finally:
+            event.remove(Engine, "before_cursor_execute", hear)
+        with home.database.transaction() as tx:
+            row = sessions.get(tx, sessions.ensure(tx, "hermes", SafeText(str(turns))))
+        assert row.ended_at - row.started_at == (turns - 1) * 1000
+        return len(ran)
+
+    assert statements(200) < statements(20) + 10
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -39,7 +64,7 @@ def test_chunks_after_any_changes_are_those_of_the_turns(seed: int) -> None:
                 sessions.put_turns(tx, "a", session, "s", file, [_turn(key, kept, chance)], change)
             rechunk(tx, session, change)
             stored = [(row.first_ord, row.part, row.last_ord, row.hash) for row in chunks.of_session(tx, session)]
-            anew = chunk_turns(sessions.turns_from(tx, session))
+            anew = list(chunk_turns(sessions.turns_from(tx, session)))
             assert stored == sorted(((p.first_ord, p.part, p.last_ord, p.hash) for p in anew), key=lambda p: p[:2])
 
 

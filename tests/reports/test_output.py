@@ -63,7 +63,7 @@ def test_transcripts_cannot_steer_the_terminal_in_any_command() -> None:
 def test_answers_are_the_same_under_every_locale(locale: dict[str, Any]) -> None:
     claude(user("1", "⚙ 환경 “따옴표” — 줄표 é 표식 lc40"), assistant("2", "네 ✓", "1"))
     run()
-    found = json.loads(wwt("search", "--all", "--json", "lc40", PYTHONUTF8="0", **locale).stdout)
+    found = json.loads(wwt("search", "--all", "--json", "lc40", cold=True, PYTHONUTF8="0", **locale).stdout)
     assert "⚙ 환경 “따옴표” — 줄표 é" in found["hits"][0]["text"]
 
 
@@ -75,9 +75,9 @@ def test_no_file_is_opened_in_the_encoding_of_the_place() -> None:
         "LC_ALL": "C",
     }
     claude(user("1", "큐는 Kafka 대신 Postgres로 하자"), assistant("2", "네, 구현했습니다.", "1"))
-    wwt("archive", "--finished", **strict)
+    wwt("archive", "--finished", cold=True, **strict)
     accept_all()
-    assert "Postgres" in wwt("recall", "--cwd", "/srv/shop", **strict).stdout
+    assert "Postgres" in wwt("recall", "--cwd", "/srv/shop", cold=True, **strict).stdout
 
 
 @pytest.mark.parametrize("locale", [{"PYTHONIOENCODING": "cp949"}, {"PYTHONUTF8": "0", "LC_ALL": "C"}], ids=str)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rules.tags import MOST, compile_lexicon, compiled, expand, lexicon, normalise, tags_for
+from rules.tags import MOST, compile_lexicon, compiled, lexicon, normalise, tags_for
 from tests.rules.conversations import built_in, mined, talk
 
 
@@ -26,13 +26,6 @@ def test_blanks_inside_a_tag_become_hyphens() -> None:
 @example("ͅ㎯")
 def test_normalising_again_changes_nothing(written: str) -> None:
     assert normalise(normalise(written)) == normalise(written)
-
-
-def test_aliases_widen_both_ways() -> None:
-    words = lexicon(built_in())
-    assert "cache" in expand(["캐시"], words)
-    assert "캐시" in expand(["cache"], words)
-    assert {"database", "db", "sqlite"} <= expand(["DB"], words)
 
 
 def test_a_candidate_carries_known_words_and_identifiers() -> None:

@@ -88,7 +88,7 @@ def test_one_tag_has_one_spelling(tx: Connection, wanted: str) -> None:
 def test_retagging_drops_names_that_nothing_uses(tx: Connection) -> None:
     accept(tx, entry(tags=("a", "b")), A)
     assert knowledge.retag(tx, "abc", ["c", "", "a"], at=9)
-    assert knowledge.list_tags(tx) == [("a", 1), ("c", 1)]
+    assert set(tx.execute(select(tag.c.name)).scalars()) == {"a", "c"}
 
 
 def test_evidence_is_kept_once_and_finds_its_turn(tx: Connection) -> None:

@@ -1,4 +1,4 @@
-"""The commands as a person or a script runs them: real processes."""
+"""The commands as a person or a script runs them: real processes, some of them cold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.archiver.processes import shared
+from tests.archiver.trees import copied
 from tests.factories import Claude
 
 ROOT = Path(__file__).parents[3]
@@ -28,36 +30,50 @@ HEAVY = {
 
 
 def wwt(
-    *arguments: str, code: int = 0, cwd: Path | None = None, **environment: str
+    *arguments: str, code: int = 0, cwd: Path | None = None, cold: bool = False, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    """Run the command, which must end with `code`: forked from a loaded process, or with `cold` in a new interpreter."""
     command = [sys.executable, "-c", "from archiver.cli.main import run; run()", *arguments]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=env,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-    )
+    if cold or not hasattr(os, "fork"):
+        env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+    else:
+        home = Path(environment.pop("WWT_HOME", None) or os.environ["WWT_HOME"])
+        forked = shared().run(*arguments, home=home, cwd=cwd, **environment)
+        done = subprocess.CompletedProcess(command, forked.code, forked.out, forked.err)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
 
 
-@pytest.fixture
-def archived(tmp_path: Path) -> Path:
-    made = Claude(cwd=str(tmp_path / "shop"))
-    (tmp_path / "shop").mkdir()
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home that was archived (`wwt`) and the project it tells of (`shop`)."""
+    root = tmp_path_factory.mktemp("first")
+    made = Claude(cwd=str(root / "shop"))
+    (root / "shop").mkdir()
     made.say("큐는 Redis 대신 SQLite로 하자")
     made.answer("네, 큐를 SQLite로 구현했습니다.")
     made.tool("Bash", {"command": "pytest"}, "E   ConnectionError: ERR_7F3A at queue.py:42", failed=True)
     made.answer("std::vector<int> 대신 리스트를 씁니다.")
-    made.write(tmp_path / "in", age_minutes=60)
-    wwt("archive", str(tmp_path / "in"))
-    return tmp_path / "shop"
+    made.write(root / "in", age_minutes=60)
+    wwt("archive", str(root / "in"), WWT_HOME=str(root / "wwt"), HOME=str(root))
+    return root
+
+
+@pytest.fixture
+def archived(first: Path, wwt_home: Path) -> Path:
+    copied(first / "wwt", wwt_home)
+    return first / "shop"
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -92,7 +108,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_every_command_has_help_with_two_examples(language: str) -> None:
-    listed = wwt("--help", WWT_LANG=language).stdout
+    listed = wwt("--help", cold=True, WWT_LANG=language).stdout
     for command in COMMANDS:
         assert f"  {command} " in listed
         assert wwt(command, "--help", WWT_LANG=language).stdout.count(f"wwt {command}") >= 2 or command == "demo"
@@ -164,15 +180,17 @@ def test_review_list_recall_and_status_json_keep_their_contracts(archived: Path)
 
 
 def test_the_way_from_queue_to_recall_by_command(archived: Path) -> None:
-    wwt("review", "--accept-all", "--yes", cwd=archived)
-    entry = json.loads(wwt("entries", "--json", cwd=archived).stdout)["entries"][0]
-    assert "SQLite" in wwt("show", entry["id"]).stdout
-    assert entry["id"] in wwt("recall", cwd=archived).stdout
-    assert json.loads(wwt("search", "큐 SQLite", "--json", cwd=archived).stdout)["hits"][0]["id"] == entry["id"]
-    assert json.loads(wwt("why", "큐", "--json", cwd=archived).stdout)["hits"][0]["kind"] == "entry"
-    assert json.loads(wwt("tags", "--json").stdout)["tags"]
-    assert json.loads(wwt("undo", "--json").stdout)["undone"]
-    assert json.loads(wwt("entries", "--json", cwd=archived).stdout)["entries"] == []
+    wwt("review", "--accept-all", "--yes", cwd=archived, cold=True)
+    entry = json.loads(wwt("entries", "--json", cwd=archived, cold=True).stdout)["entries"][0]
+    assert "SQLite" in wwt("show", entry["id"], cold=True).stdout
+    assert entry["id"] in wwt("recall", cwd=archived, cold=True).stdout
+    assert (
+        json.loads(wwt("search", "큐 SQLite", "--json", cwd=archived, cold=True).stdout)["hits"][0]["id"] == entry["id"]
+    )
+    assert json.loads(wwt("why", "큐", "--json", cwd=archived, cold=True).stdout)["hits"][0]["kind"] == "entry"
+    assert json.loads(wwt("tags", "--json", cold=True).stdout)["tags"]
+    assert json.loads(wwt("undo", "--json", cold=True).stdout)["undone"]
+    assert json.loads(wwt("entries", "--json", cwd=archived, cold=True).stdout)["entries"] == []
 
 
 def test_show_prints_a_session_and_a_turn_with_its_surroundings(archived: Path) -> None:
@@ -263,7 +281,7 @@ def test_korean_by_language_setting(archived: Path) -> None:
 
 
 def test_the_demo_tells_the_whole_story_and_leaves_nothing(wwt_home: Path) -> None:
-    done = wwt("demo")
+    done = wwt("demo", cold=True)
     assert "<!-- wwt:recall -->" in done.stdout
     assert "ERR_DUP_ORDER" in done.stdout
     assert "tiger" not in done.stdout

@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import sqlite3
 import sys
 import time
@@ -93,7 +94,7 @@ def terminal(home: Path, *arguments: str, keys: Sequence[tuple[bytes, bytes]] = 
         os.chdir(ROOT)
         os.environ.update({"WWT_HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "dumb", **environment})
         os.execv(sys.executable, [sys.executable, "-c", "from archiver.cli.main import run; run()", *arguments])
-    shown, left, seen, until = b"", list(keys), 0, time.monotonic() + 60
+    shown, left, seen, until = b"", list(keys), 0, time.monotonic() + 120
     while time.monotonic() < until:
         if select.select([controller], [], [], 0.1)[0]:
             try:
@@ -106,6 +107,8 @@ def terminal(home: Path, *arguments: str, keys: Sequence[tuple[bytes, bytes]] = 
         elif left and left[0][0] in shown[seen:]:
             seen = len(shown)
             os.write(controller, left.pop(0)[1])
+    else:  # it waits for something that nobody will type
+        os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(controller)
     return Done(os.waitstatus_to_exitcode(status), shown.decode(errors="replace").replace("\r\n", "\n"), "")

@@ -264,3 +264,13 @@ def test_damage_in_the_middle_ends_a_command_with_one_line(home: Path) -> None:
     done = wwt("status", code=3)
     assert done.stderr.count("\n") == 1
     assert "wwt doctor" in done.stderr
+
+
+def test_texts_that_would_come_to_the_same_name_are_told_and_left(home: Path) -> None:
+    with database(home) as db:
+        first, second = (row[0] for row in db.execute("SELECT id FROM session ORDER BY id LIMIT 2"))
+        for number, raw in ((first, b"s\xfe"), (second, b"s\xff")):
+            db.execute("UPDATE session SET agent = 'codex', external_id = CAST(? AS TEXT) WHERE id = ?", (raw, number))
+    done = mend(home)
+    assert "UNIQUE" in {one.id: one.text for one in done.not_fixed}["texts"]
+    assert done.faults

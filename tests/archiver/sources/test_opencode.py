@@ -294,3 +294,37 @@ def test_wrong_types_raise_nothing(broken: str, tmp_path: Path) -> None:
         db.execute("UPDATE session SET title = NULL, revert = ?", (broken,))
         db.commit()
     assert turns(told(only(path))) == {}
+
+
+def forked(path: Path, began: int, talk: list[tuple[str, Row, Parts]] = TALK[:2], session: str = "ses_2") -> Found:
+    """A copy of what was said, and one prompt of its own after it began."""
+    stored(path, talk, session, time_created=began)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO message VALUES ('msg_9', ?, ?, ?, 0)", (session, T + 60, data({"role": "user"}, 60)))
+        db.execute("INSERT INTO part VALUES ('prt_9', 'msg_9', ?, ?, 0)", (session, json.dumps(text("own"))))
+        db.commit()
+    return next(one for one in OPENCODE.members(Found("opencode", path)) if one.member == session)
+
+
+def test_what_a_fork_copied_goes_by_the_ids_it_was_said_under(tmp_path: Path) -> None:
+    path = stored(tmp_path / "opencode.db")
+    whole = turns(told(only(path)))
+    copy = turns(told(forked(path, T + 50)))
+    assert [*copy] == [*whole, "msg_9"]
+    assert [turn.text for turn in copy.values()] == [*(turn.text for turn in whole.values()), "own"]
+
+
+def test_messages_of_the_same_moment_are_no_copies_in_a_session_that_had_begun(tmp_path: Path) -> None:
+    path = stored(tmp_path / "opencode.db")
+    assert [*turns(told(forked(path, T)))] == ["msg_01ses_2", "msg_02ses_2", "prt_msg_02ses_24:error", "msg_9"]
+
+
+def test_two_copies_of_one_moment_keep_their_own_ids(tmp_path: Path) -> None:
+    path = stored(tmp_path / "opencode.db", TALK[:1])
+    found = forked(path, T + 50, [*TALK[:1], ("msg_02", {"role": "user"}, [text("둘")])])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "UPDATE message SET time_created = ?, data = ? WHERE id = 'msg_02ses_2'", (T, data({"role": "user"}, 0))
+        )
+        db.commit()
+    assert [*turns(told(found))] == ["msg_01ses_2", "msg_02ses_2", "msg_9"]

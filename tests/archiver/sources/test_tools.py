@@ -19,8 +19,28 @@ def test_at_most_five_lines_of_three_hundred_characters() -> None:
     assert (len(lines), {len(line) for line in lines}) == (5, {300})
 
 
+def test_what_stands_in_a_here_document_is_no_command() -> None:
+    call = command("cat <<'EOF' > notes\npytest would fail\n\tEOF\ngit commit -m x")
+    assert call is not None and call.kinds == ("commit",)
+    assert command("cat <<EOF\nmade of words") is None
+
+
 @pytest.mark.parametrize(
-    "line", ["npm " + "-a " * 400 + "x", '"' * 5000, "<<A " * 3000, "make " + "x " * 5000, "a;" * 10_000]
+    "line",
+    ["npm " + "-a " * 400 + "x", '"' * 5000, "".join(f"<<a{n} " for n in range(6_000)), "a;" * 10_000],
 )
 def test_odd_commands_are_read_in_no_time(line: str) -> None:
-    assert command(line) is None or command(line) is not None
+    assert command(line) is None
+
+
+def test_places_that_a_linter_names_are_telling_behind_what_looks_wrong() -> None:
+    found = "main.go:19:13: parameter seems unused"
+    assert error_text(f"10:15:30: begins\n{found}\nmore\n[lint] ERROR task") == f"{found}\n[lint] ERROR task"
+    warned = [f"src/{n}.c:{n}:1: warning: odd" for n in range(9)]
+    assert error_text("\n".join([*warned, "src/a.c:3:1: error: bad"])).endswith("error: bad")
+
+
+def test_escaped_quotes_open_no_quote() -> None:
+    call = command('echo \\"; pytest; echo \\"')
+    assert call is not None and call.kinds == ("test",)
+    assert command("echo " + '\\"' * 9_000) is None
