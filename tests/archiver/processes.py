@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -200,6 +201,7 @@ def _child(request: dict[str, Any]) -> int:
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115  a process keeps its streams
     os.environ.clear()
     os.environ.update(request["env"])
+    time.tzset()  # the zone is read at a process's start, which was the server's
     os.chdir(request["cwd"])
     sys.argv = [request["program"], *request["arguments"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)

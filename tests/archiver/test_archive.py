@@ -23,10 +23,16 @@ from staging.waiting import Filters
 from store import sessions
 from store.errors import WwtError
 from store.records import Hit, Role, State, now_ms
+from tests.conftest import warmed
 from tests.factories import Claude, OpenClaw, words_in
 
 FIX = "결제 중복의 원인은 멱등 키 누락이었고, 유니크 제약을 걸어서 해결했습니다."
 CHOICE = "큐는 Redis 대신 SQLite로 하자"
+
+
+@pytest.fixture(autouse=True)
+def home(wwt_home: Path, template: Path) -> None:
+    warmed(wwt_home, template)
 
 
 def run(*paths: Path, **wish: bool) -> Report:
@@ -100,6 +106,9 @@ def test_growth_changes_only_the_last_chunks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_growth_record_by_record_gives_the_chunks_of_reading_at_once(tmp_path: Path, seed: int) -> None:
     chance, made = random.Random(seed), Claude()
+    for home in ("grown", "whole"):
+        (tmp_path / home).mkdir()
+        (tmp_path / home / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")
     for number in range(24):
         words = f"말 {number} " + "가나다 마바사 " * chance.choice((1, 5, 15, 40, 90))
         chance.choice((made.say, made.answer))(words)
@@ -211,7 +220,7 @@ def test_a_deleted_session_leaves_its_findings_and_no_words(tmp_path: Path) -> N
 
 
 def test_a_deleted_session_that_is_kept_is_mined_all_the_same(tmp_path: Path, wwt_home: Path) -> None:
-    wwt_home.mkdir()
+    wwt_home.mkdir(exist_ok=True)
     (wwt_home / "config.toml").write_text("[archive]\nkeep_deleted = true\n", encoding="utf-8")
     made = OpenClaw()
     made.say(CHOICE)
