@@ -35,8 +35,9 @@ Known = dict[tuple[str, str], sqlite3.Row]
 Progress = Callable[[str, int, int], None]
 """Called as (stage, done, total); the stages are read (bytes of transcripts), index and embed (chunks), distil (sessions)."""
 
-INDEX_EVERY = 2_000
-"""New chunks after which the word index is brought up: what a search can still score straight from the tables."""
+INDEX_EVERY = 1_500
+"""New chunks after which the word index is brought up: with those of one more session, still what a search can score
+straight from the tables (`index.STRAIGHT`)."""
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE

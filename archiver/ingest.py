@@ -386,14 +386,16 @@ class _Filing:
         self.report.turns_added += session.change.added
         if session.change.added and self.found.segment == "live":
             sessions.reopen(self.tx, session.id)
+        # What is chunked now is indexed with the new title; only what was there before has to be indexed again.
+        held = chunks.last_id(self.tx, session.id) if session.retitled else 0
         if session.change.any:
             self._changed(session.id, session.change)
         if session.forgotten is not None and not forgetting.revived(self.tx, session.id):
             self.report.session_ids.discard(session.id)
             self.last_session = None
             return
-        if session.retitled:
-            chunks.reindex(self.tx, session.id)
+        if held:
+            chunks.reindex(self.tx, session.id, held)
         self.last_session = session.id
 
     def _changed(self, session_id: int, change: sessions.Change) -> None:

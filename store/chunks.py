@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from store.embeddings import drop_unshared
 from store.outbox import enqueue
@@ -104,6 +104,15 @@ def remove(tx: Connection, ids: Iterable[int]) -> None:
     enqueue(tx, "chunk", doomed, "delete")
 
 
-def reindex(tx: Connection, session_id: int) -> None:
-    """Have the session's chunks indexed again: its title or project changed, which their index rows carry."""
-    enqueue(tx, "chunk", tx.execute(select(chunk.c.id).where(chunk.c.session_id == session_id)).scalars().all(), "put")
+def last_id(tx: Connection, session_id: int) -> int:
+    """The highest id among the session's chunks, 0 without any. Ids only grow: what is added later stands above it."""
+    return tx.execute(select(func.max(chunk.c.id)).where(chunk.c.session_id == session_id)).scalar() or 0
+
+
+def reindex(tx: Connection, session_id: int, up_to: int | None = None) -> None:
+    """Have the session's chunks (those with ids up to `up_to`) indexed again: its title or project changed, which their
+    index rows carry."""
+    held = select(chunk.c.id).where(chunk.c.session_id == session_id)
+    if up_to is not None:
+        held = held.where(chunk.c.id <= up_to)
+    enqueue(tx, "chunk", tx.execute(held).scalars().all(), "put")

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, select
 
 from archiver.chunk import chunk_turns
 from archiver.home import Home
@@ -16,7 +16,9 @@ from archiver.sources.openclaw import OpenClaw
 from archiver.transcript import Found
 from store import chunks, sessions
 from store.records import Role, SafeText, State
+from store.tables import outbox
 from tests.archiver.sources.test_hermes import insert, message, session
+from tests.factories import OpenClaw as Session
 
 
 def test_a_file_that_cannot_be_read_does_not_pass_for_one_that_was(tmp_path: Path) -> None:
@@ -47,6 +49,16 @@ def test_a_turn_of_a_database_costs_no_statements_of_its_own(tmp_path: Path) -> 
         return len(ran)
 
     assert statements(200) < statements(20) + 10
+
+
+def test_what_a_first_reading_brings_is_indexed_once_though_it_brings_a_title_too(tmp_path: Path) -> None:
+    home, made = Home.open(), Session()
+    made.say("가나다 마바사 " * 500)
+    place = made.write(tmp_path)
+    report = ingest_file(home.database, OpenClaw(), Found("openclaw", place), home.redact, final=True)
+    with home.database.transaction() as tx:
+        waiting = tx.execute(select(outbox.c.ref)).scalars().all()
+    assert len(waiting) == len(set(waiting)) == report.chunks_added > 3
 
 
 @pytest.mark.parametrize("seed", range(12))
