@@ -100,7 +100,7 @@ def retention(found: Iterable[Found], now: int) -> Retention | None:
             oldest[one.agent] = min(time, oldest.get(one.agent, time))
     ends = []
     for agent, time in oldest.items():
-        days, settings = _cleanup_days() if agent == CLAUDE_CODE else _gemini_days()
+        days, settings = _cleanup_days() if agent == CLAUDE_CODE else gemini_days()
         if days is not None:
             ends.append(Retention(agent, days, (time // 1_000_000 + days * DAY - now) // DAY, settings))
     return min(ends, key=lambda one: one.days_left, default=None)
@@ -112,8 +112,11 @@ def _cleanup_days() -> tuple[int, Path]:
     return days if isinstance(days, int) and not isinstance(days, bool) and days >= 0 else RETENTION_DAYS, path
 
 
-def _gemini_days() -> tuple[int | None, Path]:
-    """As its `maxAge` says (`7d`, `24h`, `2w`, `1m`); how many sessions it keeps (`maxCount`) is no matter of days."""
+def gemini_days() -> tuple[int | None, Path]:
+    """How long it keeps sessions (None: for ever), and the file that says so.
+
+    As its `maxAge` says (`7d`, `24h`, `2w`, `1m`); how many sessions it keeps (`maxCount`) is no matter of days.
+    """
     path = homes()[0] / "settings.json"
     general = _settings(path).get("general")
     kept = general.get("sessionRetention") if isinstance(general, dict) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,20 +26,6 @@ BATCH = 2_000
 """Outbox rows applied at once: a commit of the word index costs 50 ms, whatever is in it."""
 STRAIGHT = 2_000
 """Un-applied rows that a search scores from the tables; with more of them it applies them first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How far the indexes agree with the database, for `wwt doctor`. `words` and `vectors` are None when they cannot be read."""
-
-    rows: int
-    words: int | None
-    vectors: int | None
-    waiting: int
-    unembedded: int
-    """Texts without a vector of the model in use; 0 where there is no model."""
-    intact: bool
-    """Whether every byte of the vector index is as it was written."""
 
 
 class Index:
@@ -259,18 +244,6 @@ class Index:
         self.derived.swap(fresh.folder, self.derived.vectors)
 
     # --- standing ---
-
-    def standing(self) -> Standing:
-        """Counts on both sides, and a check of the vector index's every byte; reads much, so only `wwt doctor` asks."""
-        words, vectors, embedder = self.words(), self.vectors(), self._embedder()
-        return Standing(
-            rows=lookup.count(self.reader),
-            words=None if words is None else len(words),
-            vectors=None if vectors is None else len(vectors),
-            waiting=lookup.waiting_count(self.reader, None),
-            unembedded=0 if embedder is None else lookup.unembedded_count(self.reader, embedder.model),
-            intact=vectors is None or vectors.verify(),
-        )
 
 
 def word_row(row: Found) -> Row:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -189,14 +187,8 @@ def retention(subject: Subject) -> Finding:
 
 
 def _gemini() -> tuple[str, Path] | None:
-    """Gemini CLI's setting, where it is installed: how long it keeps sessions. Its default is 30 days."""
-    path = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "settings.json"
+    """How long Gemini CLI keeps sessions, where it is installed."""
+    days, path = discover.gemini_days()
     if not path.parent.is_dir():
         return None
-    try:
-        kept = json.loads(path.read_bytes())["general"]["sessionRetention"]
-        if kept.get("enabled") is False:
-            return text("doctor.retention_off"), path
-        return str(kept["maxAge"]), path
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return "30d", path
+    return (text("doctor.retention_off") if days is None else f"{days}d"), path

@@ -16,6 +16,8 @@ from typing import Any
 from archiver.agents import display_name
 from archiver.doctor.finding import Finding, Subject, fault, listed, note, ok
 from archiver.sources.claude_code import config_dir
+from archiver.sources.codex import codex_home
+from archiver.sources.gemini_cli import homes
 from store.messages import text
 
 PROGRAM = "wwt-hook"
@@ -72,8 +74,7 @@ def _absent(known: list[Settings], wired: set[str]) -> Finding:
 
 
 def _settings() -> Iterator[Settings]:
-    codex = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
-    gemini = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+    codex, gemini = codex_home(), homes()[0]
     yield Settings("claude-code", config_dir() / "settings.json", json.loads)
     yield Settings("codex", codex / "config.toml", tomllib.loads)
     yield Settings("codex", codex / "hooks.json", json.loads)

@@ -15,6 +15,7 @@ from archiver import inbox
 from archiver.home import Home
 from store.words import Words
 from tests.archiver.processes import Server
+from tests.archiver.standing import standing_of
 from tests.archiver.trees import plant, state
 from tests.factories import Claude
 
@@ -85,9 +86,9 @@ def test_while_another_process_writes_the_index_archiving_and_searching_go_on(
         for query in ("LATE_77", "물수리별 배포"):
             found = json.loads(processes.run("search", query, "--all", "--json", home=home).out)["hits"]
             assert "물수리별" in found[0]["text"]
-        assert Home.open(home).index.standing().waiting > 0
+        assert standing_of(Home.open(home).index).waiting > 0
     assert processes.run("archive", str(tmp_path / "in"), home=home).code == 0
-    assert Home.open(home).index.standing().waiting == 0
+    assert standing_of(Home.open(home).index).waiting == 0
 
 
 def test_a_reviewer_is_not_kept_waiting_by_an_archiver(processes: Server, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from store import forgetting, knowledge, sessions, tables, verdicts
 from store.errors import USAGE, WwtError
 from store.records import Action, Entry, EntryType, SafeText, Scope
 from tests.archiver.processes import Server
+from tests.archiver.standing import standing_of
 from tests.staging.factories import candidate, stage
 
 TOKEN = "ghp_" + "Z9x" * 12
@@ -749,7 +750,7 @@ def test_an_import_killed_anywhere_is_completed_by_the_next(
         assert found.pop("금요일에는 배포하지 않는다").type is EntryType.PATTERN
         assert found == before and decided(fresh) >= judged and len(decided(fresh)) == len(judged) + 1
         assert len(notes(fresh.vault.folder)) == 6 and not list(out.rglob(f"*{CONFLICT}"))
-        assert fresh.index.standing().waiting == 0
+        assert standing_of(fresh.index).waiting == 0
         shutil.rmtree(fresh.root)
 
 

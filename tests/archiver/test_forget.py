@@ -32,6 +32,7 @@ from store.records import Quote, Role, now_ms, parse_time
 from store.words import Words
 from tests.archiver.processes import Server
 from tests.archiver.sources.rollouts import OTHER, THREAD, legacy, meta, name
+from tests.archiver.standing import standing_of
 from tests.archiver.trees import copied
 from tests.factories import Claude, OpenClaw, write_lines
 
@@ -525,7 +526,7 @@ def test_turns_that_another_session_shares_stay_with_it(copies: Path, wwt_home: 
     assert {(entry.session, entry.source_forgotten, bool(entry.evidence[0].quote)) for entry in entries} == {
         (B, False, True)
     }
-    assert Home.open().index.standing().rows == Home.open().index.standing().words
+    assert standing_of(Home.open().index).rows == standing_of(Home.open().index).words
 
 
 def test_findings_that_waited_in_the_forgotten_session_are_found_again_in_the_other(
@@ -762,7 +763,7 @@ def test_forgetting_beside_archivers_and_readers_ends_clean(
     assert processes.run("archive", str(stored / "in"), home=root).code == 0
     assert left(root) == []
     assert sessions_of(root) == [B, growing.session]
-    assert Home.open(root).index.standing().rows == Home.open(root).index.standing().words
+    assert standing_of(Home.open(root).index).rows == standing_of(Home.open(root).index).words
 
 
 @needs_fork

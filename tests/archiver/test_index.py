@@ -19,6 +19,7 @@ from store.tables import entry, outbox, vector
 from store.vectors import Vectors
 from store.words import Words
 from tests.archiver.archives import Archive, Letters
+from tests.archiver.standing import standing_of
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 def test_applied_rows_leave_the_outbox_and_both_indexes_agree(archive: Archive) -> None:
     archive.say("첫 번째 조각", "second piece")
     archive.bring_up()
-    standing = archive.index.standing()
+    standing = standing_of(archive.index)
     assert (standing.rows, standing.words, standing.vectors, standing.waiting, standing.unembedded) == (2, 2, 2, 0, 0)
 
 
@@ -73,7 +74,7 @@ def test_deleted_rows_are_gone_everywhere_and_the_limit_is_filled(archive: Archi
     assert archive.found("배포 절차", limit=5) == [str(ids[19])]
     archive.bring_up()
     assert archive.found("배포 절차", limit=5) == [str(ids[19])]
-    standing = archive.index.standing()
+    standing = standing_of(archive.index)
     assert (standing.words, standing.vectors, archive.count(vector)) == (1, 1, 1)
 
 
@@ -102,9 +103,9 @@ def test_failed_index_step_is_made_up_for_by_the_next_run(archive: Archive, monk
         patch.setattr(Words, "writing", lambda self: (_ for _ in ()).throw(OSError("disk")))
         with pytest.raises(OSError, match="disk"):
             archive.index.apply()
-    assert archive.index.standing().waiting == 1
+    assert standing_of(archive.index).waiting == 1
     archive.bring_up()
-    assert archive.index.standing().waiting == 0
+    assert standing_of(archive.index).waiting == 0
     assert len(archive.found("tk-71zx")) == 1
 
 
@@ -118,9 +119,9 @@ def test_row_that_came_while_the_writer_was_held_is_found_and_applied_later(
         ids = archive.say("잠금중에 들어온 문장 qwxz")
         archive.index.apply()
         assert archive.found("qwxz")[0] == str(ids[0])
-        assert archive.index.standing().waiting == 1
+        assert standing_of(archive.index).waiting == 1
     archive.index.apply()
-    assert archive.index.standing().waiting == 0
+    assert standing_of(archive.index).waiting == 0
     assert archive.found("qwxz")[0] == str(ids[0])
 
 
@@ -175,7 +176,7 @@ def test_interrupted_embedding_goes_on_where_it_stopped(archive: Archive, monkey
         archive.index.embed_missing(stop)
     assert archive.count(vector) == 4
     assert archive.index.embed_missing() == 2
-    assert archive.index.standing().vectors == 6
+    assert standing_of(archive.index).vectors == 6
 
 
 def test_killed_between_commit_and_apply_completes(archive: Archive) -> None:
@@ -184,7 +185,7 @@ def test_killed_between_commit_and_apply_completes(archive: Archive) -> None:
     with archive.database.transaction() as tx:  # as if the process died after Tantivy's commit and before ours
         enqueue(tx, "chunk", [1, 2], "put")
     archive.bring_up()
-    standing = archive.index.standing()
+    standing = standing_of(archive.index)
     assert (standing.words, standing.vectors, standing.waiting) == (2, 2, 0)
 
 
@@ -227,14 +228,14 @@ def test_model_set_later_embeds_what_came_before(tmp_path: Path) -> None:
     assert archive.count(outbox) == 0
     archive.embedder = Letters()
     assert archive.index.embed_missing() == 1
-    assert archive.index.standing().vectors == 1
+    assert standing_of(archive.index).vectors == 1
 
 
 def test_unreadable_text_is_done_once_and_never_near_anything(archive: Archive) -> None:
     archive.say("\x01\x02", "   .")
     archive.embedder.query = lambda text: np.zeros(64, np.float32)  # type: ignore[method-assign]
     archive.bring_up()
-    assert archive.index.standing().vectors == 0
+    assert standing_of(archive.index).vectors == 0
     assert archive.index.embed_missing() == 0
 
 
@@ -245,7 +246,7 @@ def test_superseded_entry_leaves_the_vectors(archive: Archive) -> None:
         tx.execute(entry.update().where(entry.c.id == id_).values(status="superseded"))
         enqueue(tx, "entry", [id_], "put")
     archive.bring_up()
-    assert (archive.index.standing().words, archive.index.standing().vectors) == (1, 0)
+    assert (standing_of(archive.index).words, standing_of(archive.index).vectors) == (1, 0)
 
 
 def test_archive_without_a_database_needs_no_index(tmp_path: Path) -> None:

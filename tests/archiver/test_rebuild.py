@@ -24,6 +24,7 @@ from store.tables import outbox, session, vector
 from store.vectors import Vectors
 from tests.archiver.archives import Archive, Letters
 from tests.archiver.processes import Server
+from tests.archiver.standing import standing_of
 from tests.archiver.trees import copied, plant, state
 
 WORDS = Wish(vectors=False, caches=False)
@@ -206,7 +207,7 @@ def test_damaged_vector_is_embedded_anew_and_the_index_is_whole(archive: Archive
         tx.execute(vector.update().where(vector.c.hash == first.hash).values(chunk=b"\1\2\3"))
     done = rebuild(Home.open(), VECTORS)
     assert (done.vectors, done.embedded) == (3, 1)
-    assert archive.index.standing().intact
+    assert standing_of(archive.index).intact
 
 
 def test_model_that_cannot_be_had_costs_the_vectors_nothing_and_is_told(archive: Archive) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from archiver.cli.search import find
 from archiver.home import Home
+from tests.archiver.standing import standing_of
 from tests.factories import Claude, OpenClaw
 
 TOPICS = (
@@ -150,5 +151,5 @@ def _answers(home: Home, query: str) -> list[tuple[str, str, str]]:
 
 
 def _agreement(home: Home) -> tuple[bool, bool, int, int]:
-    standing = home.index.standing()
+    standing = standing_of(home.index)
     return standing.rows == standing.words, standing.intact, standing.waiting, standing.unembedded
